@@ -74,7 +74,7 @@ def translate(reader: Reader, translator: str) -> None:
         for number in range(LINES):
             paths.append(Path(folder) / f"{number:03d}.png")
             Image.fromarray(lines.photo(number, 0)).save(paths[-1])
-        answers = both.answer(paths)
+        answers = both.answer(ReadRequest(images=tuple(paths), translator=translator))
     texts = lines.texts[:LINES]
     wanted = [references[text] for text in texts]
     read = [answer.text or "" for answer in answers]

@@ -202,7 +202,7 @@ def typing(address: str, times: int) -> dict[str, Any]:
     shown: list[float] = []
     with tempfile.TemporaryDirectory() as folder, browser(Path(folder)) as page:
         page.size(1280, 900)
-        ready = "document.querySelector('.out .word') && document.querySelector('.look .figure')"
+        ready = "document.querySelector('.out .word')"
         for number in range(times):
             page.visit(f"{address}/#model={MODEL}&text=A+dog+{number}", ready)
             page.evaluate(

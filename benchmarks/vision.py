@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from benchmarks import references as plain
 from benchmarks.peers import import_peer, transformers_library
-from manyheads.models.convert.coatnet_weights import ARCHITECTURES
+from manyheads.models.convert.families import TIMM
 
 Size = tuple[int, int]
 SWIN_SIZES: dict[str, Size] = {
@@ -18,6 +18,7 @@ SWIN_SIZES: dict[str, Size] = {
     "-padded": (28, 36),  # they do not, in any stage
     "-covered": (16, 24),  # one window covers an axis of the last stage
 }
+ARCHITECTURES = next(family.says for family in TIMM if family.name == "CoAtNet")
 SMALL = (12, 20)  # less than a window; Hugging Face cannot run it
 DEIT_SIZES: dict[str, Size] = {"": (8, 12), "-square": (16, 16)}
 CVT_SIZES: dict[str, Size] = {"": (16, 24), "-odd": (27, 41)}

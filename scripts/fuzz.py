@@ -196,8 +196,8 @@ def text_samples() -> list[Sample]:
 
 def read_texts(folder: Path) -> object:
     from manyheads.data.documents.glossary import Glossary
+    from manyheads.data.text.corpus import read_sentences
     from manyheads.data.text.formats import read_pairs
-    from manyheads.data.text.sentences import read_sentences
 
     if (folder / "a.en").exists():
         _read_corpus(folder / "a")

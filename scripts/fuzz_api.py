@@ -17,11 +17,14 @@ asked and a sentence of 13 words is translated, again and again. Failures are an
 /health/live after a second, a 95th percentile of the translations above two, 2.5 GB of memory, and
 a process that divides documents on after its clients have left.
 
+An error or a traceback in the server's log is a failure, too, whatever was answered.
+
 Failures are listed, and the exit code is 1.
 """
 
 import argparse
 import base64
+import io
 import json
 import os
 import re
@@ -29,8 +32,10 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -51,24 +56,32 @@ CHECKS = (
 LIVE, TRANSLATED, MEMORY = 1.0, 2.0, 2500  # seconds, seconds, MB
 SENTENCE = "A man in a blue shirt is cleaning the window of a house."  # 13 words
 TOO_LATE = 30.0  # seconds in which a client that does not read is left
+UNEXPECTED = re.compile(r" (?:ERROR|CRITICAL) |^Traceback|^Exception ")  # in a line of the log
 
 
 @contextmanager
-def server() -> Iterator[tuple[str, int]]:
-    """Serve the shipped models on a free port; give address and process when all are loaded."""
-    command = [sys.executable, "-m", "manyheads", "serve", "--port", "0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, encoding="utf-8") as process:
-        assert process.stderr is not None
+def server(failures: list[str], *models: str) -> Iterator[tuple[str, int]]:
+    """Serve models, the shipped ones if none is named, on a free port.
+
+    Gives address and process when all are loaded; adds to the failures what the log has of them.
+    """
+    command = [sys.executable, "-m", "manyheads", "serve", "--port", "0", *models]
+    with tempfile.NamedTemporaryFile() as log, subprocess.Popen(command, stderr=log) as process:
+
+        def lines() -> list[str]:
+            return Path(log.name).read_text("utf-8", "replace").splitlines()
+
         try:
-            found = re.search(r"http://\S+", process.stderr.readline())
-            assert found is not None, "the server did not start"
-            threading.Thread(target=process.stderr.read, daemon=True).start()
-            while not ready(found[0]):
+            while not (found := re.search(r"http://\S+", " ".join(lines()[:1]))) or not ready(
+                found[0]
+            ):
+                assert process.poll() is None, f"the server has ended: {lines()}"
                 time.sleep(0.2)
             yield found[0], process.pid
         finally:
             process.terminate()
             process.wait(timeout=120)
+            failures += [f"in the log: {line}" for line in lines() if UNEXPECTED.search(line)]
 
 
 def ready(address: str) -> bool:
@@ -95,6 +108,15 @@ def png(side: int, *, rows: int | None = None, end: bool = True) -> bytes:
     data = b"".join(packer.compress(row) for _ in range(side if rows is None else rows))
     data = chunk(b"IDAT", data + packer.flush())
     return b"\x89PNG\r\n\x1a\n" + head + data + (chunk(b"IEND", b"") if end else b"")
+
+
+def workbook(cells: str) -> bytes:
+    """An XLSX with these cells."""
+    content, name = io.BytesIO(), "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/workbook.xml", "<workbook/>")
+        archive.writestr("xl/worksheets/a.xml", f'<worksheet xmlns="{name}">{cells}</worksheet>')
+    return content.getvalue()
 
 
 NUMBERS = ("1e400", "-1e400", "1e308", "-1", "1" + "0" * 400, '"1e400"', "0.5", "true", "[]", "{}")
@@ -256,6 +278,7 @@ def load(address: str, pid: int) -> list[str]:
     translate = {"texts": [SENTENCE], "model": "multi30k-en-de", "prefix": prefix}
     document = {"text": text, "model": "multi30k-en-de", "stream": True}
     png_type = {"Content-Type": "image/png"}
+    cells = workbook("<c><is><t>a</t></is></c>" * 290_000)
     cases: dict[str, tuple[int, float, dict[str, Any]]] = {
         f"24 PNGs of {len(image) // 1000} kB": (
             24,
@@ -271,6 +294,11 @@ def load(address: str, pid: int) -> list[str]:
             8,
             20.0,
             {"url": "/api/v1/translate", "json": translate},
+        ),
+        f"4 workbooks of {len(cells) // 1000} kB": (
+            4,
+            20.0,
+            {"url": "/api/v1/translate/file?target=de&name=a.xlsx", "content": cells},
         ),
     }
     failures = []
@@ -335,7 +363,7 @@ def main() -> int:
     given = parser.parse_args()
     failures: list[str] = []
     failed = False
-    with server() as (address, pid):
+    with server(failures) as (address, pid):
         if given.only in (None, "kinds"):
             failures += kinds(address)
         if given.only in (None, "load"):

@@ -349,12 +349,10 @@ def plugins() -> Tree:
 def openapi() -> Any:
     """Return the server's OpenAPI without descriptions."""
     from manyheads.web.app import create_app
-    from manyheads.web.metrics import Metrics
-    from manyheads.web.served import Served
+    from manyheads.web.served import ServedOptions
     from manyheads.web.settings import Limits, Settings
 
-    served = Served((), index=None, limits=Limits(), metrics=Metrics(), worker=None)
-    app: Any = create_app(served, Settings()).app
+    app: Any = create_app(ServedOptions().make(Limits()), Settings()).app
     found = json.loads(json.dumps(app.openapi()))
     del found["info"]["version"]
     return plain_schema(found, definitions=False)

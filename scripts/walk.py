@@ -47,7 +47,7 @@ TASKS = (
     "fill|masked_lm",
     "tag|tagger|word_spacer",
     "match|matcher|matches",
-    "read|line_reader|read_parity|line_image|line_images|printed_lines|text_lines",
+    "read|line_reader|read_parity|line_images|printed_lines|text_lines",
     "reconstruct|reconstructor",
     "embed|embedder",
 )
@@ -146,11 +146,10 @@ async def _post(entered: Entered) -> None:
     import httpx
 
     from manyheads.web.app import create_app
-    from manyheads.web.metrics import Metrics
-    from manyheads.web.served import Served
+    from manyheads.web.served import ServedOptions
     from manyheads.web.settings import Limits, Settings
 
-    served = Served(("en-de",), limits=Limits(), metrics=Metrics())
+    served = ServedOptions(("en-de",)).make(Limits())
     guard: Any = create_app(served, Settings())
     transport = httpx.ASGITransport(guard)
     body = {"q": SENTENCE, "source": "en", "target": "de"}

@@ -31,7 +31,8 @@ FLAGS = (
     "--remote-debugging-pipe",
 )
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-PATIENCE = 240.0  # seconds that a busy machine may need for one thing; pytest's limit is longer
+# Seconds that a busy machine may need for one thing; pytest's limit is longer.
+PATIENCE = float(os.environ.get("MANYHEADS_PATIENCE", "240"))
 STARTS = 3  # a browser that ends before it has opened a tab is started again
 # What it says of a page that is being replaced by the next one.
 BETWEEN = ("Cannot find default execution context", "context was destroyed", "navigated or closed")

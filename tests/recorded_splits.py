@@ -27,10 +27,8 @@ from torch import Tensor
 
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_set import ImageSet
-from manyheads.data.text.corpus import Corpus
+from manyheads.data.text.corpus import Corpus, Sentences, StreamedCorpus
 from manyheads.data.text.formats import read_pairs
-from manyheads.data.text.sentences import Sentences
-from manyheads.data.text.streamed_corpus import StreamedCorpus
 from manyheads.errors import NotFoundError
 from manyheads.predict.task_pipeline import pipeline_of
 from manyheads.project.base_recipe import Recipe, read_recipe
@@ -39,10 +37,9 @@ from manyheads.recipe_data.caption_data import CaptionData, ReadData
 from manyheads.recipe_data.caption_splits import captioned_split, read_captioned
 from manyheads.recipe_data.image_data import ImageData, LabelledImageData
 from manyheads.recipe_data.image_splits import find_images, image_split
-from manyheads.recipe_data.pair_data import PairData
 from manyheads.recipe_data.pair_splits import corpus_split, training_corpus
-from manyheads.recipe_data.sentence_data import SentenceData
 from manyheads.recipe_data.sentence_splits import sentences
+from manyheads.recipe_data.text_data import PairData, SentenceData
 from tests import captioned, language, squares
 from tests.made import CLASSIFY, TRANSLATE, Silent, png, write_halves, write_numbers, write_recipe
 

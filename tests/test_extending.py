@@ -60,9 +60,8 @@ from manyheads.project.paths import find_data
 from manyheads.project.plugins import home, load_plugin
 from manyheads.web.asking import job_of
 from manyheads.web.bodies import check_limits
-from manyheads.web.metrics import Metrics
 from manyheads.web.problems import ProblemError
-from manyheads.web.served import Served
+from manyheads.web.served import Served, ServedOptions
 from manyheads.web.settings import Limits
 from tests import squares
 from tests.cli.conftest import Call, call  # noqa: F401 - a fixture
@@ -417,6 +416,8 @@ def test_the_command_line_takes_plugins(trained: Path, call: Call) -> None:  # n
     assert call("compare", task, "one").code == 2
     looked = call("look", task, "seven two one", "--json")
     view = json.loads(looked.out)
+    untrained = call("look", task, "seven two one", "--untrained")
+    assert (untrained.code, "leave --untrained out" in untrained.err) == (2, True)
     assert view["answer"] == view["output"][0]
     assert [each["name"] for each in view["overlays"]] == ["contribution"]
     assert sum(view["overlays"][0]["weights"][0]) == pytest.approx(float(view["answer"]), abs=0.06)
@@ -457,7 +458,7 @@ def test_an_own_request_through_the_queue_of_a_server(trained: Path) -> None:
     limits = Limits()
 
     async def ask() -> list[Any]:
-        served = Served([str(trained / "task")], limits=limits, metrics=Metrics())
+        served = Served(ServedOptions((str(trained / "task"),)), limits)
         model = served.find(None, request, verb="rate texts")
         jobs = [job_of(request(texts=texts)) for texts in (("one", "two"), ("three",))]
         assert jobs[0].key == jobs[1].key
@@ -585,7 +586,7 @@ def test_a_predictor_from_outside_says_what_it_can(
 
     pipeline = type(registry.find_task("classify"))
     folder = ModelFolder(own_classifier)
-    served = Served([str(own_classifier)], limits=Limits(), metrics=Metrics())
+    served = Served(ServedOptions((str(own_classifier),)), Limits())
     (model,) = served.models.values()
     labels = own_classifier / "labels.json"
     assert labels.is_file()  # and nobody takes it for those of another predictor
@@ -797,8 +798,7 @@ def test_changes_inside_touch_as_many_files_as_the_guide_says(tmp_path: Path) ->
     text_format, image_format, model, task = (apply(diff, copy) for diff in DIFFS)
     code, before, _ = (EXTEND / "own_model.py").read_text().partition("\nmanyheads.register_preset")
     assert before
-    presets = "PRESETS = {'mixer-tiny': MixerConfig()}"
-    (copy / "models" / "mixer.py").write_text(f"{code}\n{presets}\n")
+    (copy / "models" / "mixer.py").write_text(code)
     model.add("models/mixer.py")
     code, before, _ = (EXTEND / "own_task.py").read_text().partition("manyheads.register_task(")
     assert before

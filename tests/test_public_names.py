@@ -1,8 +1,10 @@
 """Public names: each resolves, none is private, and none is imported before it is used."""
 
+import ast
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
 from types import FunctionType, ModuleType
 
@@ -37,6 +39,24 @@ def test_public_names_are_sorted_and_not_private(package: str) -> None:
     names = import_module(package).__all__
     assert names == sorted(set(names), key=order)
     assert not [name for name in names if name.startswith("_") and name != "__version__"]
+
+
+@every
+def test_type_checkers_read_the_same_names(package: str) -> None:
+    """The stub imports each name from the module of the table, and has the same `__all__`."""
+    module = import_module(package)
+    stub = Path(str(module.__file__)).with_suffix(".pyi").read_text(encoding="utf-8")
+    read = {
+        name.name: node.module
+        for node in ast.parse(stub).body
+        if isinstance(node, ast.ImportFrom)
+        for name in node.names
+    }
+    homes = module.HOMES.items()
+    assert read == {name: f"manyheads.{home}" for home, names in homes for name in names.split()}
+    listed: dict[str, list[str]] = {}
+    exec("\n".join(line for line in stub.splitlines() if line.startswith("__all__")), listed)
+    assert listed["__all__"] == module.__all__
 
 
 @every

@@ -36,29 +36,25 @@ def compare(
     metrics: Sequence[TextMetric] = (),
     samples: int = SAMPLES,
     seed: int = SEED,
-    engine: str = "torch",
-    device: str | None = None,
-    threads: int | None = None,
+    **loading: Any,
 ) -> dict[str, Any]:
     """Compare two systems by resampling their sentences; log what models scored in their folders.
 
     `a` and `b` are models (name or folder) or files of translations, one a line. Without `data`,
     they are compared on the split of the first model's recipe; two files need the file of the
     references. `remote` reads data by addresses that the recipes name. `metrics` are added to those
-    of the recipes; the last three are those of `load`. For each metric the result has both scores
-    and their difference with 95% intervals, two p-values, and the better one or None.
+    of the recipes; `loading` are parameters of `load`, such as `engine`. For each metric the result
+    has both scores and their difference with 95% intervals, two p-values, and the better one or
+    None.
 
     Raises:
         UsageError: a test split without final; systems of different languages; no references.
         DataError: a file has another number of lines than there are references.
     """
-    systems = [_system(name, engine, device, threads) for name in (a, b)]
+    systems = [_system(name, loading) for name in (a, b)]
     request = EvaluateRequest(data=data, split=split, final=final)
-    recipes = [
-        cast(TranslateRecipe, each.folder.recipe)
-        for each in systems
-        if isinstance(each, Translator)
-    ]
+    models = [system for system in systems if isinstance(system, Translator)]
+    recipes = [cast(TranslateRecipe, model.folder.recipe) for model in models]
     if remote:
         for recipe in recipes:
             allow(*dict(recipe.data).values())
@@ -89,25 +85,23 @@ def _compare(
     seed: int,
 ) -> dict[str, Any]:
     statistics = [TEXT_METRICS[name].statistics(o, corpus.target, language) for o in outputs]
-    found = bootstrap.compare(*statistics, samples=samples, seed=seed)
-    sure = max(found.p_bootstrap, found.p_randomisation) < LEVEL
-    b_better = (found.difference.value > 0) != lower_is_better(name)
+    comparison = bootstrap.compare(*statistics, samples=samples, seed=seed)
+    sure = max(comparison.p_bootstrap, comparison.p_randomisation) < LEVEL
+    b_better = (comparison.difference.value > 0) != lower_is_better(name)
     return {
         "signature": statistics[0].signature,
-        "a": found.a._asdict(),
-        "b": found.b._asdict(),
-        "difference": found.difference._asdict(),
-        "p_bootstrap": found.p_bootstrap,
-        "p_randomisation": found.p_randomisation,
+        "a": comparison.a._asdict(),
+        "b": comparison.b._asdict(),
+        "difference": comparison.difference._asdict(),
+        "p_bootstrap": comparison.p_bootstrap,
+        "p_randomisation": comparison.p_randomisation,
         "better": ("b" if b_better else "a") if sure else None,
     }
 
 
-def _system(
-    name: str, engine: str, device: str | None, threads: int | None
-) -> Translator | list[str]:
+def _system(name: str, loading: dict[str, Any]) -> Translator | list[str]:
     try:
-        model = load(name, engine=engine, device=device, threads=threads)
+        model = load(name, **loading)
     except NotFoundError as error:
         if Path(name).is_file():
             return read_lines(Path(name))[0]

@@ -75,7 +75,7 @@ def export(model: str | Path, *, to: str, **parameters: Any) -> Export:
 
 def export_model(model: str | Path, request: ExportRequest, say: Say | None = None) -> Export:
     """Do what `export` does, for a validated request; `say` is told what is being done."""
-    say = _silent if say is None else say
+    say = say or (lambda _message: None)
     folder = ModelFolder(find_model(str(model)))
     allow(request.data)
     if request.remote:
@@ -103,24 +103,13 @@ def export_model(model: str | Path, request: ExportRequest, say: Say | None = No
                 parity,
             )
         if not exporter.standalone and not options.one_file:
-            write_record(
-                folder,
-                path,
-                exporter.name,
-                options.quantization,
-                exported.versions,
-                parity.to_json(),
-                failures,
-            )
+            about = exporter.name, options.quantization, exported.versions
+            write_record(folder, path, *about, parity.to_json(), failures)
         size = sum(each.stat().st_size for each in path.rglob("*") if each.is_file())
         report = parity.to_json() | ({"forced": True, "failures": failures} if failures else {})
         kept, loads = _keep(folder, exporter, path, out, report, one_file=options.one_file)
     said = exporter.name, options.quantization, size, parity, failures, exported.remarks
     return Export(kept, loads, *said)
-
-
-def _silent(message: str) -> None:
-    """Say nothing."""
 
 
 def _options(exporter: Exporter, request: ExportRequest) -> ExportOptions:

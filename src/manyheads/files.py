@@ -27,26 +27,26 @@ def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Raises:
         OutputError: it cannot be written: the disk is full, the folder is read-only, ...
     """
-    given = Path(path)
-    with output_errors(given):
-        before = _status(given)
+    named = Path(path)
+    with output_errors(named):
+        before = _status(named)
         temporary = None
         if before is None or stat.S_ISREG(before.st_mode):
-            target = Path(os.path.realpath(given))
+            target = Path(os.path.realpath(named))
             target.parent.mkdir(parents=True, exist_ok=True)
             if before is not None:
                 os.close(os.open(target, os.O_WRONLY))  # refused if it is write-protected
             temporary = target.with_name(UNFINISHED.format(token_hex(8)))
-        file = BufferedWriter(_File(temporary or given, "w" if temporary is None else "x", given))
+        file = BufferedWriter(_File(temporary or named, "w" if temporary is None else "x", named))
     try:
         with file:
             yield file
             if temporary is not None:
                 file.flush()
-                with output_errors(given):
+                with output_errors(named):
                     os.fsync(file.fileno())
         if temporary is not None:
-            with output_errors(given):
+            with output_errors(named):
                 if before is not None:
                     _keep(before, temporary)
                 temporary.replace(target)
@@ -176,8 +176,8 @@ def reject_inputs(output: Path, inputs: Iterable[str | os.PathLike[str] | int | 
     there = _status(output)
     if there is None or not stat.S_ISREG(there.st_mode):
         return
-    for given in inputs:
-        for path in [] if given is None else _with_content(given):
+    for source in inputs:
+        for path in [] if source is None else _with_content(source):
             with suppress(OSError, ValueError):  # not there; a text that can be no path
                 if os.path.samestat(os.stat(path), there):  # noqa: PTH116 - also by number
                     name = "the standard input" if isinstance(path, int) else os.fspath(path)
@@ -210,13 +210,13 @@ def expand_user(path: str | os.PathLike[str]) -> Path:
 class _File(FileIO):
     """A file whose failed writes name the file that was to be written."""
 
-    def __init__(self, path: Path, mode: str, given: Path) -> None:
+    def __init__(self, path: Path, mode: str, named: Path) -> None:
         super().__init__(path, mode)
-        self._given = given
+        self._named = named
 
     def write(self, data: Any) -> int:
         """Write bytes."""
-        with output_errors(self._given):
+        with output_errors(self._named):
             return super().write(data)
 
 
@@ -234,10 +234,10 @@ def _keep(before: os.stat_result, path: Path) -> None:
     path.chmod(stat.S_IMODE(before.st_mode))
 
 
-def _with_content(given: str | os.PathLike[str] | int) -> Iterator[str | os.PathLike[str] | int]:
-    yield given
-    if not isinstance(given, int) and os.path.isdir(given):  # noqa: PTH112 - never raises
-        for folder, _, names in os.walk(given):
+def _with_content(path: str | os.PathLike[str] | int) -> Iterator[str | os.PathLike[str] | int]:
+    yield path
+    if not isinstance(path, int) and os.path.isdir(path):  # noqa: PTH112 - never raises
+        for folder, _, names in os.walk(path):
             yield from (os.path.join(folder, name) for name in names)  # noqa: PTH118 - many: fast
 
 

@@ -1,33 +1,28 @@
 """Public names of a package that are imported when they are first used.
 
-So `import manyheads` needs no torch, and importing one model does not import all of them. Type
-checkers and readers see ordinary imports: a package writes them below `if TYPE_CHECKING:`, lists
-the names in `__all__`, and takes `__getattr__` from here.
+So `import manyheads` needs no torch, and importing one model does not import all of them. What is
+public, and where, is a table in the package; type checkers and editors read ordinary imports in the
+stub beside it (`.pyi`).
 """
 
-import ast
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from pathlib import Path
 
 
-def lazy(package: str, file: str) -> Callable[[str], object]:
-    """Return the module-level `__getattr__` of a package (PEP 562).
+def lazy(package: str, homes: Mapping[str, str]) -> tuple[list[str], Callable[[str], object]]:
+    """Return `__all__` and the module-level `__getattr__` of a package (PEP 562).
 
     Args:
         package: `__name__` of the package.
-        file: its `__file__`, whose indented `from ... import ...` lines give each name's module.
+        homes: by module of `manyheads`, the names that it defines, with spaces between them.
     """
-    homes: dict[str, tuple[str, str]] = {}
+    home = {name: module for module, names in homes.items() for name in names.split()}
 
     def load(name: str) -> object:
-        if not homes and not name.startswith("__"):
-            for node in ast.walk(ast.parse(Path(file).read_text(encoding="utf-8"))):
-                if isinstance(node, ast.ImportFrom) and node.module and node.col_offset:
-                    homes.update((a.asname or a.name, (node.module, a.name)) for a in node.names)
-        if name not in homes:
+        if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module, original = homes[name]
-        return getattr(import_module(module), original)
+        return getattr(import_module(f"manyheads.{home[name]}"), name)
 
-    return load
+    # Constants, then classes, then functions.
+    names = sorted(home, key=lambda name: (not name.isupper(), not name[0].isupper(), name))
+    return names, load

@@ -18,6 +18,7 @@ from manyheads.project.paths import shipped
 from manyheads.tasks.translate.predictor import Translator
 
 READER = "read-ko"
+Pair = tuple[str | None, str | None]  # of languages: the source's, and the target's
 # Gives translations of texts, and what to note.
 Translate = Callable[[Sequence[str]], tuple[list[str], Sequence[str]]]
 
@@ -40,7 +41,8 @@ def read(
         UsageError: the model writes no texts for images, or no translator has these languages.
     """
     reader, parameters = loaded(model, parameters)
-    return ReadingTranslator(reader, ReadRequest(images=(), **parameters)).answer(images)
+    request = ReadRequest(images=tuple(images), **parameters)
+    return ReadingTranslator(reader, request).answer(request)
 
 
 class ReadingTranslator:
@@ -69,27 +71,24 @@ class ReadingTranslator:
         name = request.translator or shipped_translator(language, request.to)
         self.translator = load_for(TranslateRequest, name, verb="translate")
         sides = self.translator.folder.recipe.data
-        source, target = (getattr(sides, side, None) for side in ("source", "target"))
-        self.to = self.to or target
-        check_translator(
-            name, source, target, reader=reader.folder.name, reads=language, to=self.to
-        )
+        pair = getattr(sides, "source", None), getattr(sides, "target", None)
+        self.to = check_translator(name, pair, request, reader=reader.folder.name, reads=language)
 
-    def answer(self, images: Sequence[str | Path]) -> list[ReadAnswer]:
+    def answer(self, request: ReadRequest) -> list[ReadAnswer]:
         """Read images and translate their texts: one answer for each, in the same order."""
-        found: list[CaptionAnswer] = self.reader.answer(
-            CaptionRequest(images=tuple(map(Path, images)))
-        )
+        captions: list[CaptionAnswer] = self.reader.answer(CaptionRequest(images=request.images))
         translate = None if self.translator is None else self.translate
-        return [read_answer(each, self.to, translate) for each in found]
+        return [read_answer(caption, self.to, translate) for caption in captions]
 
     def translate(self, texts: Sequence[str]) -> tuple[list[str], Sequence[str]]:
         """Translate texts, long ones sentence by sentence; return them and what to note."""
         if isinstance(self.translator, Translator):
             return translate_paragraphs(self.translator, texts)
         assert self.translator is not None
-        found = self.translator.answer(TranslateRequest(texts=tuple(texts)))
-        return [each.translation for each in found], [n for each in found for n in each.notes or ()]
+        answers = self.translator.answer(TranslateRequest(texts=tuple(texts)))
+        return [each.translation for each in answers], [
+            n for each in answers for n in each.notes or ()
+        ]
 
 
 def check_language(reader: str, language: str | None, request: ReadRequest) -> None:
@@ -106,33 +105,29 @@ def check_language(reader: str, language: str | None, request: ReadRequest) -> N
 
 
 def check_translator(
-    name: str,
-    source: str | None,
-    target: str | None,
-    *,
-    reader: str,
-    reads: str | None,
-    to: str | None,
-) -> None:
-    """Refuse a translator that does not translate what a reader reads into a language.
+    name: str, pair: Pair, request: ReadRequest, *, reader: str, reads: str | None
+) -> str | None:
+    """Return the language of the translation; refuse a translator that does not suit a reader.
 
     Args:
         name: of the translator.
-        source: the language that it translates from.
-        target: the language that it translates into.
+        pair: the languages that it translates from and into.
+        request: may name the language of the translation.
         reader: name of the reader.
         reads: the language of the reader; None is any.
-        to: the language of the translation.
 
     Raises:
-        UsageError: it does not.
+        UsageError: it does not translate what the reader reads into that language.
     """
+    source, target = pair
+    to = request.to or target
     if (reads is not None and not _same(reads, source)) or not _same(to, target):
         raise UsageError(
             f"{name} translates from {source} to {target}, but {reader} reads "
             f"{reads or 'an unknown language'} and the translation is to be in {to}: "
             "choose another `translator`, or leave it out."
         )
+    return to
 
 
 def read_answer(read: CaptionAnswer, to: str | None, translate: Translate | None) -> ReadAnswer:
@@ -184,9 +179,9 @@ def shipped_translator(source: str | None, target: str | None) -> str:
     for name, (one, other) in known.items():
         if _same(source, one) and _same(target, other):
             return name
-    told = ", ".join(f"{name} ({one} to {other})" for name, (one, other) in known.items())
+    listed = ", ".join(f"{name} ({one} to {other})" for name, (one, other) in known.items())
     raise UsageError(
-        f"No shipped model translates from {source} to {target!r}: there are {told}. Name one of "
+        f"No shipped model translates from {source} to {target!r}: there are {listed}. Name one of "
         "your own as `translator`."
     )
 

@@ -544,6 +544,9 @@ def test_mistakes_about_tables(call: Call, tmp_path: Path) -> None:  # noqa: F81
     damaged.write_bytes(path.read_bytes()[:-9])
     assert "cannot be read as parquet" in said(file=damaged)
     assert "would be written over" in said("--column", "first", "--out", str(path))
+    raw = tmp_path / "raw.parquet"
+    pq.write_table(pa.table({"en": pa.array([b"a", b"\xff"]).view(pa.string())}), raw)
+    assert "row 2: byte 1 of the text, 0xff, is not valid UTF-8" in said(file=raw)
     nested = tmp_path / "nested.parquet"
     pq.write_table(pa.table({"translation": [{"en": DAYS[0], "ko": "x"}]}), nested)
     assert call("translate", "--model", MODEL, "--file", str(nested)).out.strip()

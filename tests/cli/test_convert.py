@@ -61,7 +61,7 @@ def test_a_classifier(call: Call, tmp_path: Path) -> None:
     assert code == 0
     view = json.loads((tmp_path / "look.json").read_text(encoding="utf-8"))
     assert view["maps"] == []
-    assert {each["name"] for each in view["overlays"]} == {"grad-cam", "integrated gradients"}
+    assert {each["name"] for each in view["overlays"]} == {"grad-cam"}
 
 
 def test_mistakes_with_classifiers(call: Call, tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_named_parameters_are_options() -> None:
         for text in messages(path)
         for parameter in re.findall(r"`[a-z_]+(?:=[^`\s{}]+)?`", text)
     }
-    assert {"--final", "--resume", "--beam", "--arch", "--integrated", "--no-integrated"} <= named
+    assert {"--final", "--resume", "--beam", "--arch", "--integrated", "--no-recase"} <= named
     assert named <= known
 
 
@@ -88,7 +88,7 @@ def test_named_parameters_are_options() -> None:
     [
         ("set `final=True`", "set --final"),
         ("use `split='valid'`.", "use --split valid."),
-        ("leave out `integrated=False`", "leave out --no-integrated"),
+        ("leave out `recase=False`", "leave out --no-recase"),
         ("`coverage_penalty` = -1.0: no", "--coverage = -1.0: no"),
         ("see `manyheads look --json`, `data.train` and `a b`", None),
     ],

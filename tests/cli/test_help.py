@@ -118,6 +118,22 @@ assert not heavy, heavy
     assert done.returncode == 0, done.stderr
 
 
+def test_the_list_of_commands_imports_no_pydantic() -> None:
+    """Only a command has parameters to validate."""
+    program = """
+import sys
+from manyheads.cli.main import main
+sys.argv = ["manyheads", "--help"]
+try:
+    main()
+except SystemExit as left:
+    assert not left.code
+assert "pydantic" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.full
 @pytest.mark.parametrize(("verb", "bar"), [(None, 0.3), *((verb, 0.5) for verb in VERBS)])
 def test_start_up(verb: str | None, bar: float) -> None:

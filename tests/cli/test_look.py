@@ -117,7 +117,7 @@ def test_every_family(
     defined = [] if "rollout" in (note or "") or kind == "cvt" else ["rollout"]
     both = ["grad-cam, tokens", "grad-cam, map"]
     maps = both if kind in ("cct", "coatnet") else ["grad-cam"]
-    assert names == [*defined, "relevance", *maps, "integrated gradients"]
+    assert names == [*defined, "relevance", *maps]
     for found in view["overlays"]:
         grid = view["grids"][found["grid"]]
         assert len(found["weights"]) == grid["rows"] * grid["columns"]
@@ -130,14 +130,17 @@ def test_what_does_not_attend(call: Call, tmp_path: Path, image: Path) -> None:
     assert min(image_size(tmp_path / "look.png")) > 200
     view = json.loads(call("look", folder("resnet"), image, "--json").out)
     assert view["maps"] == []
-    assert [found["name"] for found in view["overlays"]] == ["grad-cam", "integrated gradients"]
+    assert [found["name"] for found in view["overlays"]] == ["grad-cam"]
     assert call("look", folder("resnet"), image, "--shapes").code == 0
 
 
 def test_the_class_and_the_baseline_are_chosen(call: Call, image: Path) -> None:
     """The likeliest class is explained unless another is named; mistakes are named."""
     view = json.loads(
-        call("look", folder("deit"), image, "--json", "--target", "right", "--baseline", "blur").out
+        call(
+            *("look", folder("deit"), image, "--json", "--integrated"),
+            *("--target", "right", "--baseline", "blur"),
+        ).out
     )
     explained = view["overlays"][1:]
     assert {found["target"] for found in explained} == {"right"}
@@ -147,8 +150,7 @@ def test_the_class_and_the_baseline_are_chosen(call: Call, image: Path) -> None:
     assert (code, "did you mean 'right'?" in err) == (2, True)
     code, _, err = call("look", folder("deit"), image, "--baseline", "blak")
     assert (code, "did you mean 'black'?" in err) == (2, True)
-    left_out = json.loads(call("look", folder("deit"), image, "--json", "--no-integrated").out)
-    assert "integrated gradients" not in [found["name"] for found in left_out["overlays"]]
+    assert "integrated gradients" in [found["name"] for found in explained]
 
 
 def test_the_steps_of_a_translation(call: Call, translator: Path) -> None:
@@ -170,6 +172,19 @@ def test_the_steps_of_a_translation(call: Call, translator: Path) -> None:
     assert out.count("looks at") == len(steps)
     assert "alignment: " in out
     assert "not measured for this model" in out
+
+
+def test_the_same_model_untrained(call: Call, translator: Path) -> None:
+    """The trained model's translation, and where the untrained one looks; it searches for none."""
+    code, out, err = call("look", translator, "three four", "--untrained", "--out", "look.html")
+    assert code == 0, err
+    assert out.splitlines()[0] == call("translate", "--model", translator, "three four").out.strip()
+    assert "The model shown is untrained" in err
+    page = Path("look.html").read_text(encoding="utf-8")
+    assert f"<title>{translator.name}, untrained: three four" in page
+    code, out, err = call("look", translator, "three four", "--untrained", "--steps")
+    assert (code, out) == (2, "")
+    assert "leave --steps out" in err
 
 
 def test_alignment_of_a_translation(call: Call, translator: Path) -> None:

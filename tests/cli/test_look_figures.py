@@ -10,9 +10,15 @@ from tests.made import image_size
 def test_figures_reference_and_word(call: Call, translator: Path, tmp_path: Path) -> None:
     """A PNG with all panels, the table of the reference on the terminal, the same in JSON."""
     asked = ("--reference", "vier drei", "--word", "three", "--also", "three five")
-    quick = ("--no-integrated", "--out", "look.json")
     code, out, err = call(
-        "look", translator, "three four", *asked, *quick, "--figures", "deep/figures.png"
+        "look",
+        translator,
+        "three four",
+        *asked,
+        "--out",
+        "look.json",
+        "--figures",
+        "deep/figures.png",
     )
     assert code == 0, err
     assert "How surprised the model was by each word of your translation" in out

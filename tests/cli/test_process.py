@@ -86,6 +86,26 @@ def test_ctrl_c_while_waiting_for_text(translator: Path, environment: dict[str, 
     assert (out, err) == ("", "manyheads: interrupted.\n")
 
 
+@pytest.mark.parametrize("name", ["typing", "manyheads.lazy", "typer.models", "numpy", "torch._C"])
+def test_ctrl_c_while_modules_are_imported(name: str, environment: dict[str, str]) -> None:
+    """When Python has just imported one of them: of the package, of its command, of a verb."""
+    command = [sys.executable, "-X", "importtime", *COMMAND[1:], "translate", "A dog."]
+    inherited = signal.signal(signal.SIGINT, signal.default_int_handler)
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    signal.signal(signal.SIGINT, inherited)
+    assert process.stderr is not None
+    imported = next(line for line in process.stderr if line.rpartition("|")[2].strip() == name)
+    assert imported.startswith("import time:")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    rest = [line for line in err.splitlines() if not line.startswith("import time:")]
+    assert (out, rest) == ("", ["manyheads: interrupted."])
+    # A shell has 130 for both; Python ends so where the signal met code that was made of text.
+    assert process.returncode in (130, -signal.SIGINT)
+
+
 def test_a_reader_that_leaves_early(translator: Path, environment: dict[str, str]) -> None:
     """`manyheads translate | head -1`: no traceback for what is nobody's fault."""
     process = subprocess.Popen(

@@ -1,11 +1,11 @@
 """What reaches a terminal, a pipe, and nobody; and errors that nobody foresaw."""
 
-import builtins
 import io
 import os
 import pty
 import subprocess
 import sys
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 import torch
 
-from manyheads import __main__
 from manyheads.cli import terminal
 from manyheads.cli.main import TRACEBACK, main
-from manyheads.cli.terminal import console, escape_controls, visible
+from manyheads.cli.terminal import console, escape_controls, visible, waiting
 from manyheads.memory import is_out_of_memory
 from manyheads.project import paths
 from tests.cli.conftest import Call
@@ -46,6 +45,30 @@ class Gone(io.RawIOBase):
         if self.error is not None:
             raise self.error
         return len(data)
+
+
+# --- Work that takes a while --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(0.0, False), (0.6, True)])
+def test_long_work_is_shown(monkeypatch: pytest.MonkeyPatch, seconds: float, shown: bool) -> None:
+    """What is done and for how long, on stderr; a terminal is left as it was."""
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stderr", Terminal(raw, encoding="utf-8", write_through=True))
+    monkeypatch.setenv("TERM", "xterm")
+    with waiting("looking into digits"):
+        time.sleep(seconds)
+    told = raw.getvalue().decode()
+    assert ("looking into digits" in told) == shown == ("0:00:00" in told)
+    assert told.endswith("\x1b[2K" if shown else "")  # the line is erased
+
+
+def test_nothing_is_shown_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(raw, write_through=True))
+    with waiting("looking into digits"):
+        time.sleep(0.6)
+    assert raw.getvalue() == b""
 
 
 # --- Control characters -------------------------------------------------------------------------
@@ -249,24 +272,6 @@ def test_ctrl_c_while_a_library_is_imported(call: Call, monkeypatch: pytest.Monk
     error.__context__ = KeyboardInterrupt()
     monkeypatch.setattr(paths, "shipped", broken(error))
     assert call("models") == (130, "", "manyheads: interrupted.\n")
-
-
-def test_ctrl_c_while_the_command_is_imported(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Before there is anything that could explain it."""
-    real = builtins.__import__
-
-    def interrupted(name: str, *given: Any, **named: Any) -> Any:
-        if name == "manyheads.cli.main":
-            raise KeyboardInterrupt
-        return real(name, *given, **named)
-
-    monkeypatch.setattr(builtins, "__import__", interrupted)
-    with pytest.raises(SystemExit) as caught:
-        __main__.main()
-    assert caught.value.code == 130
-    assert capsys.readouterr().err == "manyheads: interrupted.\n"
 
 
 class _FixedError(Exception):

@@ -15,10 +15,8 @@ from manyheads.data.checks.caption_checks import (
     look_at_captions,
 )
 from manyheads.data.checks.image_checks import ImageFinding
-from manyheads.data.images.caption_collector import CaptionColumns
-from manyheads.data.images.caption_files import read_caption_folder
-from manyheads.data.images.caption_tables import read_caption_tables
-from manyheads.data.images.captioned_images import CaptionedImages
+from manyheads.data.images.caption_readers import read_caption_folder, read_caption_tables
+from manyheads.data.images.captioned_images import CaptionColumns, CaptionedImages
 from manyheads.data.images.image_set import ImageSet, Preprocessing
 from manyheads.data.text.lines import Problem
 from tests.data.test_image_checks import photo

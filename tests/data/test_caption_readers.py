@@ -9,9 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from manyheads.data.images.caption_collector import CaptionColumns
-from manyheads.data.images.caption_tables import read_caption_tables
-from manyheads.data.images.captioned_images import CaptionedImages
+from manyheads.data.images.caption_readers import read_caption_tables
+from manyheads.data.images.captioned_images import CaptionColumns, CaptionedImages
 from manyheads.data.images.cell_store import CellStore
 from manyheads.data.text.lines import Problem
 from manyheads.errors import DataError, RecipeError, UsageError
@@ -471,7 +470,7 @@ def test_images_larger_than_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     numbers = [store.add(content) for content in made]
     assert [store[n] for n in reversed(numbers)] == made[::-1]
     assert store[store.add(b"more")] == b"more"
-    monkeypatch.setattr("manyheads.data.images.caption_tables.IN_MEMORY", 100)
+    monkeypatch.setattr("manyheads.data.images.caption_readers.IN_MEMORY", 100)
     assert contents(read(FORMS["parquet"](tmp_path, PAIRS))) == expected(PAIRS)
 
 

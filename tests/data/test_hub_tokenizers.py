@@ -17,8 +17,8 @@ from manyheads.data.tokenizers.hub_tokenizers import (
     byte_pairs,
     clip_byte_pairs,
     read_hub,
-    read_vocabulary,
 )
+from manyheads.data.tokenizers.marian_tokenizer import read_vocabulary
 from manyheads.errors import DataError, FolderError, MissingExtraError
 from tests.hub_tokenizers import write_clip, write_gpt2, write_siglip, write_xlm
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyheads.data.batching.jagged_arrays import (
+from manyheads.data.tokenizers.token_store import (
     JaggedArray,
     JaggedFile,
     JaggedWriter,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from manyheads.data.images.line_image import (
+from manyheads.data.images.line_images import (
     LARGEST,
     PAPER,
     STEP,

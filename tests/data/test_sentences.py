@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.data.text.sentences import read_sentences
+from manyheads.data.text.corpus import read_sentences
 from manyheads.errors import DataError, NotFoundError
 from tests.made import write_lines
 

@@ -7,8 +7,8 @@ import pytest
 
 from manyheads.data.split_register import Split, find_registered_splits, reject_test_split
 from manyheads.errors import UsageError
-from manyheads.recipe_data.pair_data import PairData
 from manyheads.recipe_data.pair_splits import read_corpus
+from manyheads.recipe_data.text_data import PairData
 
 REGISTER = json.loads(files("manyheads.data").joinpath("splits.json").read_text(encoding="utf-8"))
 TEST = next(entry for entry in REGISTER if entry["test"])

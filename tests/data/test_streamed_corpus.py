@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.data.text import streamed_corpus as streamed
-from manyheads.data.text.corpus import Corpus, read_parallel
+from manyheads.data.text import corpus as streamed
+from manyheads.data.text.corpus import Corpus, StreamedCorpus, read_bounded, read_parallel
 from manyheads.data.text.formats import Pair, read_pairs
-from manyheads.data.text.streamed_corpus import StreamedCorpus, read_bounded
 from tests.made import write_lines
 
 

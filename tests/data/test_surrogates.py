@@ -2,7 +2,7 @@
 
 import pytest
 
-from manyheads.data.text.surrogates import is_valid_unicode, reject_surrogates
+from manyheads.data.text.encoding import is_valid_unicode, reject_surrogates
 from manyheads.data.tokenizers.characters import Characters
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 from manyheads.errors import DataError

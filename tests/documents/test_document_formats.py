@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 import manyheads
-from manyheads.data.documents.document_formats import TEXT_FORMATS
-from manyheads.data.documents.office import table_headers
+from manyheads.data.documents.document_formats import TEXT_FORMATS, open_document
+from manyheads.data.documents.office import Unpacked, table_headers
 from manyheads.documents.document_translation import (
     read_content,
     translate_document,
@@ -341,6 +341,16 @@ def test_columns_that_never_end() -> None:
     content = package(xl__workbook="<w/>", xl__tables__table1=table)
     with pytest.raises(DataError, match="damaged"):
         table_headers(content, "a.xlsx")
+
+
+def test_tables_count_as_parts_with_texts() -> None:
+    """Their headers are kept in memory: two of 1,000 bytes where 1,500 are allowed."""
+    tables = {f"xl__tables__table{n}": "<a>" + "b" * 993 + "</a>" for n in (1, 2)}
+    content = package(xl__workbook="<w/>", **tables)
+    assert open_document(content, "a.xlsx", "xlsx", Unpacked(part=1000, texts=2000)).texts == {}
+    for most in (Unpacked(part=1000, texts=1500), Unpacked(part=999)):
+        with pytest.raises(DataError, match="unpacks to more than"):
+            open_document(content, "a.xlsx", "xlsx", most)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from torch.nn.modules.module import register_module_forward_pre_hook
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import manyheads
 from manyheads.asks.classify_request import ClassifyRequest
@@ -86,6 +87,26 @@ def seen() -> Iterator[set[int]]:
     hook = register_module_forward_pre_hook(lambda *_: found.add(torch.get_num_threads()))
     yield found
     hook.remove()
+
+
+class Threads(TorchDispatchMode):
+    """Keeps with how many threads weights are checked and copied."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.seen: set[int] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in (torch.ops.aten.aminmax.default, torch.ops.aten.copy_.default):
+            self.seen.add(torch.get_num_threads())
+        return func(*args, **kwargs or {})
+
+
+def test_weights_are_loaded_on_one_thread(own_translator: Path) -> None:
+    """Checking and copying small tensors, for which two threads would wait for each other."""
+    with Threads() as found:
+        manyheads.load(own_translator)
+    assert found.seen == {1}
 
 
 Run = Callable[[Any], object]

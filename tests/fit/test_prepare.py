@@ -10,7 +10,7 @@ import pytest
 from safetensors.torch import load_file
 
 from manyheads import load
-from manyheads.data.text import streamed_corpus as streamed
+from manyheads.data.text import corpus as streamed
 from manyheads.data.tokenizers import token_store
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 from manyheads.errors import FolderError, InterruptedRunError, RecipeError, UsageError

@@ -115,7 +115,7 @@ def test_looking_changes_nothing(translator: Path) -> None:
     assert isinstance(predictor, Translator)
     text = "three four five"
     before = predictor(text)
-    answer, view = explain_text(predictor, text, integrated=False)
+    answer, view = explain_text(predictor, text)
     assert answer == before == predictor(text)
     assert view.figures[0].group == "loss"
     assert groups(view.figures) == {
@@ -133,7 +133,7 @@ def test_what_a_reference_costs(translator: Path) -> None:
     """Teacher forcing gives the model's own translation what the search gave it."""
     predictor = load(translator)
     assert isinstance(predictor, Translator)
-    _, view = explain_text(predictor, "three four", integrated=False)
+    _, view = explain_text(predictor, "three four")
     own = predictor("three four")
     scored = score_reference(predictor, "three four", own)
     assert scored.tokens == view.output

@@ -86,22 +86,23 @@ def test_long_outputs_are_explained_in_groups(monkeypatch: pytest.MonkeyPatch) -
 def test_long_texts_have_large_maps(monkeypatch: pytest.MonkeyPatch) -> None:
     """A row asks for every map again: of many words fewer rows are worth it, in the end one."""
     monkeypatch.setattr(text_overlays, "ENTRY", 1e12)
-    (relevance, *_), _ = explain_reading(reading(ALL["transformer-base"]))
+    (relevance,), _ = explain_reading(reading(ALL["transformer-base"]))
     assert relevance.rows == ["w…z"]
 
 
 def test_what_has_no_attention_is_explained_too() -> None:
     """T3: a decoder that knows the source as one vector; the reason is said."""
-    (parts,), notes = explain_reading(reading(SEQ2SEQS["seq2seq-lstm"]))
+    assert explain_reading(reading(SEQ2SEQS["seq2seq-lstm"]))[0] == []  # its gates are shown
+    (parts,), notes = explain_reading(reading(SEQ2SEQS["seq2seq-lstm"]), integrated=True)
     assert parts.name == "integrated gradients"
     assert "Relevance is not defined here" in notes[0]
-    found, notes = explain_reading(reading(SEQ2SEQS["seq2seq-lstm-attention"]))
+    found, notes = explain_reading(reading(SEQ2SEQS["seq2seq-lstm-attention"]), integrated=True)
     assert [each.name for each in found] == ["relevance", "integrated gradients"]
     assert "recurrent layers" in notes[0]
 
 
 def imaged(
-    name: str, baseline: str = "black", integrated: bool | None = None
+    name: str, baseline: str = "black", integrated: bool | None = False
 ) -> tuple[dict[str, Attribution], list[str]]:
     config = {**ALL, **IMAGES}[name]
     assert isinstance(config, Images)
@@ -120,10 +121,10 @@ def imaged(
 
 def test_what_costs_much_is_left_out_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looking stays quick; what is the only thing to see is computed anyway."""
-    assert "integrated gradients" in imaged("vit-b")[0]
-    assert "integrated gradients" not in imaged("vit-b", integrated=False)[0]
+    assert list(imaged("vit-b")[0]) == ["relevance", "grad-cam"]
+    assert "integrated gradients" in imaged("vit-b", integrated=None)[0]
     monkeypatch.setattr(budget, "CPU", 1.0)
-    found, notes = imaged("vit-b")
+    found, notes = imaged("vit-b", integrated=None)
     assert list(found) == ["relevance", "grad-cam"]
     assert "`integrated=True`" in notes[-1]
     assert "integrated gradients" in imaged("vit-b", integrated=True)[0]
@@ -145,7 +146,7 @@ def test_baselines() -> None:
     """Said in the legend; each is a way of its own, whose parts add up to another difference."""
     totals = set()
     for name, words in image_overlays.BASELINES.items():
-        found = imaged("vit-b", baseline=name)[0]["integrated gradients"]
+        found = imaged("vit-b", baseline=name, integrated=True)[0]["integrated gradients"]
         assert words in found.legend
         totals.add(round(float(found.values.sum()), 3))
     assert len(totals) == 3

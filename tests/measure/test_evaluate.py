@@ -14,8 +14,8 @@ from manyheads.errors import DataError, NotFoundError, UsageError
 from manyheads.measure.stored_model import evaluate
 from manyheads.measure.text_metrics import TEXT_METRICS, bleu
 from manyheads.project.model_facts import describe
-from manyheads.recipe_data.pair_data import PairData
 from manyheads.recipe_data.pair_splits import read_corpus
+from manyheads.recipe_data.text_data import PairData
 from manyheads.tasks.classify.predictor import Classifier
 from manyheads.tasks.translate.evaluation import by_group, write_outputs
 from manyheads.tasks.translate.predictor import Translator

@@ -129,3 +129,9 @@ def test_no_similar_architecture_is_suggested(name: str) -> None:
     with pytest.raises(UsageError, match="of no family") as raised:
         understand(name, TIMM)
     assert "did you mean" not in str(raised.value)
+
+
+def test_settings_belong_to_who_asked() -> None:
+    """They are completed with what a file says; the table of names stays as it is."""
+    understand("coatnet_0", TIMM)[1]["img_size"] = 8
+    assert understand("coatnet_0", TIMM)[1] == {"head_hidden_size": 768}

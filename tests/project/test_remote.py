@@ -20,8 +20,8 @@ from manyheads.project.cache_folder import CACHE
 from manyheads.project.paths import allow
 from manyheads.project.paths import find_data as find_allowed
 from manyheads.project.remote import PROTOCOLS
-from manyheads.recipe_data.pair_data import PairData
 from manyheads.recipe_data.pair_splits import find_corpus
+from manyheads.recipe_data.text_data import PairData
 from tests.made import TRANSLATE, run, write_numbers
 
 fsspec = pytest.importorskip("fsspec")

@@ -9,13 +9,13 @@ from manyheads.data.text.corpus import Corpus
 from manyheads.errors import NotFoundError, RecipeError
 from manyheads.project.paths import allow
 from manyheads.recipe_data.named_splits import inputs_of
-from manyheads.recipe_data.pair_data import PairData
 from manyheads.recipe_data.pair_splits import (
     find_corpus,
     read_corpus,
     training_corpus,
     with_joined_pairs,
 )
+from manyheads.recipe_data.text_data import PairData
 
 
 def data(root: Path, **keys: str | int | list[str]) -> PairData:

@@ -8,7 +8,7 @@ import torch
 
 import manyheads
 from manyheads.data import split_register as splits
-from manyheads.data.text.sentences import read_sentences
+from manyheads.data.text.corpus import read_sentences
 from manyheads.errors import FolderError, RecipeError, UsageError
 from manyheads.lens.panels import Table
 from manyheads.measure.stored_model import evaluate
@@ -155,7 +155,7 @@ def test_what_is_all_but_impossible_costs_what_it_costs(generator: Generator) ->
     parameters = [p for p in generator.model.parameters() if p.ndim > 1]
     for each in parameters:  # of a model that is sure
         each.data *= 1.8
-    _, view = explain_tokens(generator, "acht one eins", integrated=False)
+    _, view = explain_tokens(generator, "acht one eins")
     scores = [p for _, p in generator.score(["acht one eins"])[0]][:-1]
     for each in parameters:
         each.data /= 1.8
@@ -180,6 +180,7 @@ def test_what_a_recurrent_tagger_keeps(spacer: WordSpacer) -> None:
     answer, view = explain_tokens(spacer, "eins zwei")
     assert answer == spacer("eins zwei")
     assert view.maps == []
+    assert view.overlays == []
     assert [found.kind for found in view.gates] == ["encoder forward", "encoder backward"]
     assert view.gates[0].tokens == view.source == list("einszwei")
     assert [tag for tag in view.output if tag == "space"] == ["space"] * answer.count(" ")
@@ -187,7 +188,7 @@ def test_what_a_recurrent_tagger_keeps(spacer: WordSpacer) -> None:
 
 
 def test_a_plain_rnn_shows_what_counted(tmp_path: Path) -> None:
-    """Neither attention nor gates, but gradients; without them nothing is left: said kindly."""
+    """Neither attention nor gates, so that gradients are integrated without being asked for."""
     run(language.recipe("tag"), tmp_path / "rnn", "model.preset=tagger-rnn", "train.steps=2")
     spacer = manyheads.load(tmp_path / "rnn")
     assert isinstance(spacer, WordSpacer)
@@ -196,10 +197,6 @@ def test_a_plain_rnn_shows_what_counted(tmp_path: Path) -> None:
     (overlay,) = view.overlays
     assert (overlay.name, overlay.rows) == ("integrated gradients", view.output)
     assert overlay.columns == list("einszwei")
-    with pytest.raises(
-        UsageError, match=r"neither attention nor gates.*`integrated=False`.*`shapes`"
-    ):
-        explain_tokens(spacer, "eins zwei", integrated=False)
     assert shapes_of_tokens(spacer, "eins zwei")
     with pytest.raises(UsageError, match="empty"):
         shapes_of_tokens(spacer, " ")

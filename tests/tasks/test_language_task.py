@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from manyheads.data.text.sentences import Sentences
+from manyheads.data.text.corpus import Sentences
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, Tokenizer, TokenizerConfig
 from manyheads.decode.sampling import Sampling
 from manyheads.errors import DataError, UsageError

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyheads.data.images.line_image import stack
+from manyheads.data.images.line_images import stack
 from manyheads.data.tokenizers.characters import UNKNOWN, Characters
 from manyheads.decode.ctc import CtcResult
 from manyheads.models.line_reader import LineReader, LineReaderConfig

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from manyheads.data.text.sentences import Sentences
+from manyheads.data.text.corpus import Sentences
 from manyheads.data.tokenizers.characters import Characters
 from manyheads.models.presets import build
 from manyheads.models.tagger import EncoderTaggerConfig, RecurrentTaggerConfig

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import httpx
 
-from manyheads.web.metrics import Metrics
-from manyheads.web.served import Served
+from manyheads.web.served import Served, ServedOptions
 from manyheads.web.server import bind, make_server
 from manyheads.web.settings import Limits, Settings
 from manyheads.web.workers import Worker
@@ -37,7 +36,7 @@ def running(
     """Start a server, and stop it when the block ends; models are in threads without `worker`."""
     settings = Settings(port=0, token=token, limits=limits)
     with bind(settings) as listening:
-        served = Served(models, index=index, limits=limits, metrics=Metrics(), worker=worker)
+        served = Served(ServedOptions(tuple(models), index), limits, worker)
         server = make_server(served, settings)
         thread = threading.Thread(target=asyncio.run, args=(server.serve(sockets=[listening]),))
         thread.start()

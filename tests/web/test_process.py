@@ -1,5 +1,6 @@
 """The command: a process of its own that starts, answers, and ends without losing an answer."""
 
+import asyncio
 import hashlib
 import os
 import re
@@ -21,6 +22,7 @@ from PIL import Image
 
 from manyheads.image_search.image_index import index
 from manyheads.project.paths import find_model
+from tests.web.test_files import S, package
 
 COMMAND = (sys.executable, "-m", "manyheads", "serve", "--port", "0")
 PATIENCE = 120
@@ -154,6 +156,36 @@ def children(pid: int) -> list[int]:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_others_are_answered_while_workbooks_are_divided() -> None:
+    """17 kB each, of 290,000 cells; and 2 kB of the beginnings of columns, which is no XML."""
+    cells = "<c><is><t>a</t></is></c>" * 290_000
+    workbook = {"xl/workbook.xml": f"<workbook {S}/>"}
+    slow = package(workbook | {"xl/worksheets/a.xml": f"<worksheet {S}>{cells}</worksheet>"})
+    begun = package(workbook | {"xl/tables/a.xml": f"<table {S}>" + "<tableColumn " * 60_000})
+    where = "/api/v1/translate/file?target=de&name=a.xlsx"
+    sentence = {"texts": ["A man is cleaning a window."]}
+
+    async def ask(address: str) -> None:
+        async with httpx.AsyncClient(base_url=address, timeout=PATIENCE) as client:
+            refused = await client.post(where, content=begun)
+            assert refused.status_code == 422
+            assert "damaged" in refused.json()["detail"]
+            sent = [asyncio.create_task(client.post(where, content=slow)) for _ in range(3)]
+            for _ in range(5):
+                assert (await client.get("/health/live")).status_code == 200
+                found = await client.post("/api/v1/translate", json=sentence)
+                assert found.status_code == 200
+            assert not any(each.done() for each in sent), "others waited for the workbooks"
+            for each in sent:
+                each.cancel()
+            await asyncio.gather(*sent, return_exceptions=True)
+            found = await client.post("/api/v1/translate/file?target=de", content=b"A dog.")
+            assert found.status_code == 200
+
+    with process("multi30k-en-de") as (_, address):
+        asyncio.run(ask(address))
+
+
 def test_killed_under_load(tmp_path: Path) -> None:
     """Clients see errors only while it is down; models and the index stay byte for byte."""
     model, images = tmp_path / "own", tmp_path / "images"

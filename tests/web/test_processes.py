@@ -120,22 +120,41 @@ def test_one_dies_under_load_and_all_end_well() -> None:
 
 
 def test_processes_end_with_the_one_that_started_them() -> None:
-    """Also after `kill -9`; with a token as ever, and without glossaries."""
+    """Also after `kill -9`; with a token as ever."""
     with process("digits", "--processes", "2", MANYHEADS_TOKEN="secret") as (running, address):
         until(lambda: len(servers(running.pid)) == 2)
         assert httpx.get(f"{address}/metrics", timeout=60).status_code == 401
-        refused = httpx.post(
-            f"{address}/v2/glossaries",
-            json={"name": "a", "source_lang": "en", "target_lang": "de", "entries": "a\tb"},
-            headers={"Authorization": "Bearer secret"},
-            timeout=60,
-        )
-        assert refused.status_code == 501, refused.text
-        assert "several processes" in refused.json()["detail"]
         everybody = [pid for server in servers(running.pid) for pid in (server, *children(server))]
         running.kill()
         running.wait()
         until(lambda: not any(map(alive, everybody)))
+
+
+def test_a_glossary_of_all_processes() -> None:
+    """What one process keeps, the others know: one is stopped while the other is asked.
+
+    A process that is started again has it too; it is gone when the server stops.
+    """
+    given = {"name": "a", "source_lang": "en", "target_lang": "de", "entries": "dog\tHund"}
+    with process("digits", "--processes", "2") as (running, address):
+        until(lambda: len(servers(running.pid)) == 2)
+        first, other = servers(running.pid)
+        os.kill(first, signal.SIGSTOP)
+        made = httpx.post(f"{address}/v2/glossaries", json=given, timeout=PATIENCE)
+        os.kill(other, signal.SIGSTOP)
+        os.kill(first, signal.SIGCONT)
+        assert made.status_code == 201, made.text
+        where = f"{address}/v2/glossaries/{made.json()['glossary_id']}"
+        assert httpx.get(f"{where}/entries", timeout=PATIENCE).text == "dog\tHund"
+        os.kill(other, signal.SIGKILL)
+        until(lambda: len({*servers(running.pid)} - {first, other}) == 1)
+        os.kill(first, signal.SIGSTOP)
+        assert httpx.get(where, timeout=PATIENCE).json() == made.json()
+        assert httpx.delete(where, timeout=PATIENCE).status_code == 204
+        os.kill(first, signal.SIGCONT)
+    with process("digits", "--processes", "2") as (_, address):
+        found = httpx.get(f"{address}/v2/glossaries", timeout=PATIENCE)
+        assert found.json() == {"glossaries": []}
 
 
 def test_a_process_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,11 +5,13 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import httpx
 import pytest
 
 from manyheads import load
+from manyheads.asks.translate_request import TranslateRequest
 from manyheads.errors import UsageError
 from manyheads.web.batching import Job, ModelQueue
 from manyheads.web.metrics import Metrics
@@ -257,6 +259,21 @@ def test_answers_are_the_same_merged_and_alone() -> None:
     assert merged == alone * 4
     count = float(metrics.split("manyheads_merged_requests_count{")[1].split()[1])
     assert count < 24, "no requests were merged"
+
+
+def test_samples_in_parts_are_those_of_one_batch() -> None:
+    """Two of each text, with the texts in turns of others: a draw depends on its text alone."""
+    asked: dict[str, Any] = {"texts": TEXTS, "n_best": 2, "temperature": 0.8, "seed": 7}
+    request = TranslateRequest(**asked)
+    whole = load("multi30k-en-de").answer(request)
+    assert len({each.text for answer in whole for each in answer.n_best}) > len(TEXTS)
+    with running(["multi30k-en-de"], limits=Limits(part=request.cost // 3)) as server:
+        found = server.client.post("/api/v1/translate", json=asked).json()["answers"]
+        metrics = server.client.get("/metrics").text
+    drawn = [[each["text"] for each in answer["n_best"]] for answer in found]
+    assert drawn == [[each.text for each in answer.n_best] for answer in whole]
+    batches = float(metrics.split("manyheads_merged_requests_count{")[1].split()[1])
+    assert batches > 3  # the model is loaded by the first
 
 
 def test_a_client_that_leaves_frees_its_place() -> None:

@@ -19,10 +19,11 @@ from manyheads.documents.document_translation import Document
 from manyheads.looking.look_inside import look
 from manyheads.tasks.translate.predictor import Translator
 from manyheads.web import document_sentences as documents
+from manyheads.web.app import create_app
 from manyheads.web.batching import Job
 from manyheads.web.routes import compatible
-from manyheads.web.served import Served, ServedModel
-from manyheads.web.settings import Limits
+from manyheads.web.served import Served, ServedModel, ServedOptions
+from manyheads.web.settings import Limits, Settings
 from tests.schema import SCHEMA
 from tests.web.conftest import encoded, png
 from tests.web.running import Running, running
@@ -506,6 +507,9 @@ def test_glossaries_of_deepl(client: httpx.Client) -> None:
     assert client.get(f"/v2/glossaries/{number}/entries").text == entries
     assert client.delete(f"/v2/glossaries/{number}").status_code == 204
     assert client.get(f"/v2/glossaries/{number}").status_code == 404
+    unknown = {"text": "a", "target_lang": "DE", "glossary_id": "\ud800"}
+    lone = client.post("/v2/translate", content=json.dumps(unknown))
+    assert lone.status_code == 404, lone.text
     wrong = client.post("/v2/glossaries", json=given | {"entries": "window"})
     assert wrong.status_code == 400
     for form, entries in (("csv", "a,b\rc,d"), ("tsv", "a\tb\rc")):
@@ -514,6 +518,21 @@ def test_glossaries_of_deepl(client: httpx.Client) -> None:
         )
         assert damaged.status_code == 400, damaged.text
         assert "entries" in damaged.json()["detail"]
+
+
+def test_glossaries_of_replicas() -> None:
+    """A replica on Ray refuses to keep what the others would not find."""
+    settings = Settings(glossaries=None)
+    app = create_app(ServedOptions(("digits",)).make(settings.limits), settings)
+
+    async def ask() -> httpx.Response:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return await client.post("/v2/glossaries", json={"name": "a"})
+
+    answer = asyncio.run(ask())
+    assert answer.status_code == 501, answer.text
+    assert "several replicas" in answer.json()["detail"]
 
 
 def test_images_may_be_data_urls(shipped: Running) -> None:

@@ -22,15 +22,16 @@ import pytest
 from manyheads import load
 from manyheads.asks.look_request import LookRequest
 from manyheads.cancellation import WorkCancelledError, cancellable, raise_if_cancelled
+from manyheads.documents.document_translation import translate_document
 from manyheads.errors import UsageError
 from manyheads.looking.look_inside import head_steps_at, look_at
 from manyheads.web import worker_process
 from manyheads.web.batching import ModelQueue
-from manyheads.web.document_sentences import translate, with_translator
+from manyheads.web.document_sentences import with_translator
 from manyheads.web.metrics import Metrics
 from manyheads.web.problems import ProblemError
 from manyheads.web.request_images import EncodedImage
-from manyheads.web.served import Served
+from manyheads.web.served import Served, ServedOptions
 from manyheads.web.settings import Limits
 from manyheads.web.worker_process import ProcessWorker
 from manyheads.web.workers import (
@@ -238,13 +239,14 @@ def test_work_asks_the_server(make: Callable[[], Worker]) -> None:
 def test_documents_are_divided_elsewhere() -> None:
     """In a process that is neither the server nor the one of the models."""
     worker, dividing = ProcessWorker(), ProcessWorker()
-    limits = Limits()
 
     async def ask() -> tuple[int, bool]:
-        served = Served([MODEL], limits=limits, metrics=Metrics(), worker=worker, dividing=dividing)
+        served = Served(ServedOptions((MODEL,)), Limits(), worker, dividing)
         model = served.by_name(MODEL)
         pid = await with_translator(served, model, process_of, 1)
-        document = await translate(served, model, "Two dogs play.\n\nA man sleeps.\n")
+        text = "Two dogs play.\n\nA man sleeps.\n"
+        work = partial(translate_document, text=text)
+        document = await with_translator(served, model, work, len(text))
         alone = load(MODEL)(["Two dogs play.", "A man sleeps."])
         same = document.text == "{}\n\n{}\n".format(*alone)
         await served.close()

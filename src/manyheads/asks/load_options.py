@@ -10,8 +10,8 @@ from manyheads.asks.request import Request
 from manyheads.bounds import MOST_PIXELS
 
 
-def _two_sides(given: Any) -> tuple[int, int]:
-    sides = given if isinstance(given, tuple | list) else (given, given)
+def _two_sides(size: Any) -> tuple[int, int]:
+    sides = size if isinstance(size, tuple | list) else (size, size)
     if len(sides) != 2 or not all(type(n) is int and 1 <= n <= MOST_PIXELS for n in sides):
         raise ValueError(
             f"give one number of pixels or two, height and width, from 1 to {MOST_PIXELS:,}"

@@ -15,6 +15,9 @@ class LookRequest(Request):
         Option("A sentence, or an image's path.", metavar="INPUT", argument=True),
     ]
     kind: Literal["text", "image"] | None = None  # None: as the model reads it, or a file is
+    untrained: Annotated[
+        bool, Option("Show the same model with freshly drawn weights, to compare maps with.")
+    ] = False
     # Of image models:
     target: Annotated[
         str | None,
@@ -24,10 +27,10 @@ class LookRequest(Request):
         Literal["black", "mean", "blur"],
         Option("Images: what gradients are integrated from: black, mean, blur."),
     ] = "black"
-    integrated: Annotated[
-        bool | None,
-        Option("Integrate gradients; by default if it is cheap.", negative=True),
-    ] = None
+    # None: if that costs little. Where nothing else explains an answer, they are there always.
+    integrated: Annotated[bool | None, Option("Also integrate gradients, which takes seconds.")] = (
+        False
+    )
     language: Annotated[str | None, Option("Captioners: language of the text, such as ko.")] = None
     # Of translators and captioners:
     reference: Annotated[
@@ -37,6 +40,9 @@ class LookRequest(Request):
             metavar="TEXT",
         ),
     ] = None
+    prefix: Annotated[
+        str, Option("Translators: text that the translation begins with.", metavar="TEXT")
+    ] = ""
     # Of text models:
     word: Annotated[
         str | None, Option("Texts: a word whose vector is compared between sentences.")

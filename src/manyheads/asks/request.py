@@ -25,12 +25,12 @@ Several = Annotated[tuple[T, ...], Strict(False)]  # also from a list
 AnyPath = Annotated[Path, Strict(False)]  # also from text
 
 
-def _opened(given: Any) -> Any:
+def _opened(image: Any) -> Any:
     """Let an image pass that Pillow opened: whoever has one has imported Pillow."""
     pillow: Any = sys.modules.get("PIL.Image")
-    if pillow is None or not isinstance(given, pillow.Image):
+    if pillow is None or not isinstance(image, pillow.Image):
         raise ValueError("give the path of an image, or one that Pillow opened")
-    return given
+    return image
 
 
 # An image that Pillow opened, which JSON cannot hold.
@@ -83,8 +83,8 @@ class BatchRequest(Request):
     @property
     def inputs(self) -> tuple[Any, ...]:
         """The inputs."""
-        found: tuple[Any, ...] = getattr(self, self.input_field)
-        return found
+        inputs: tuple[Any, ...] = getattr(self, self.input_field)
+        return inputs
 
     def with_inputs(self, inputs: Iterable[Any]) -> Self:
         """Ask the same of other inputs."""
@@ -165,5 +165,5 @@ def usage_error(error: ValidationError, known: list[str]) -> UsageError:
     if detail["type"] == "tuple_type":
         return UsageError(f"`{name}` is {detail['input']!r}: give several, in a list.")
     reason = detail["msg"].removeprefix("Value error, ")
-    given = f"`{name}` = {detail['input']!r}: " if name else ""
-    return UsageError(f"{given}{reason[0].lower()}{reason[1:]}.")
+    about = f"`{name}` = {detail['input']!r}: " if name else ""
+    return UsageError(f"{about}{reason[0].lower()}{reason[1:]}.")

@@ -59,11 +59,6 @@ class SearchOptions(BatchRequest):
         return self.sample or any(each is not None for each in narrowed)
 
     @property
-    def independent(self) -> bool:
-        """Only without sampling: all inputs draw from one generator."""
-        return not self.samples
-
-    @property
     def sampling(self) -> "Sampling | None":
         """The distribution to draw from, if tokens are drawn."""
         from manyheads.decode.sampling import Sampling  # imports torch
@@ -83,8 +78,8 @@ class SearchOptions(BatchRequest):
     def changes(self, own: DecodeConfig) -> dict[str, Any]:
         """Parameters that are named as a field of the table replace it."""
         names = type(self).model_fields.keys() & asdict(own).keys()
-        given = {name: value for name in names if (value := getattr(self, name)) is not None}
-        return given | {"sample": self.samples or own.sample}
+        values = {name: value for name in names if (value := getattr(self, name)) is not None}
+        return values | {"sample": self.samples or own.sample}
 
     @model_validator(mode="after")
     def _search_or_sample(self) -> Self:

@@ -59,24 +59,24 @@ class BlockTranslator:
         try:
             for plugin in setup.plugins:
                 load_plugin(plugin)
-            found = load(
+            translator = load(
                 setup.model, engine=setup.engine, device=setup.device, threads=setup.threads
             )
         except Exception as error:
             self._error = _portable(error)
             return
-        assert isinstance(found, Translator)
-        self._own = FallbackTranslator(found, Glossary(setup.terms), setup.options, setup.seed)
+        assert isinstance(translator, Translator)
+        self._own = FallbackTranslator(translator, Glossary(setup.terms), setup.options, setup.seed)
 
     def translate(self, block: int, texts: Sequence[str]) -> Outcome:
         """Translate the sentences of a block, in their order."""
         if self._own is None:
             return Outcome(block, None, self._error)
         try:
-            found = self._own.translate_with_fallbacks(texts)
+            sentences = self._own.translate_with_fallbacks(texts)
         except Exception as error:
             return Outcome(block, None, _portable(error))
-        return Outcome(block, [found[text] for text in texts])
+        return Outcome(block, [sentences[text] for text in texts])
 
 
 Outcomes = Generator[Outcome, None, None]

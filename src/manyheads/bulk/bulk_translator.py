@@ -35,11 +35,11 @@ class BulkTranslator:
         texts = sorted(sentences, key=lambda text: (-len(text.encode()), text))
         blocks = dict(enumerate(texts[n : n + BLOCK] for n in range(0, len(texts), BLOCK)))
         ledger = None if self.ledger is None else Ledger(self.ledger, self._job(texts))
-        found: dict[str, Sentence] = {}
+        translated: dict[str, Sentence] = {}
 
         def take(answer: Iterable[Sentence]) -> None:
-            found.update((each.source, each) for each in answer)
-            self.watch(len(found), len(texts))
+            translated.update((each.source, each) for each in answer)
+            self.watch(len(translated), len(texts))
 
         def finished(number: int, answer: list[Sentence]) -> None:
             if ledger is not None:
@@ -52,7 +52,7 @@ class BulkTranslator:
                 take(Sentence(**each | {"notes": tuple(each["notes"])}) for each in kept)
                 del blocks[number]
         finish_blocks(self.runner, self.setup, blocks, finished, self.failed)
-        return found
+        return translated
 
     def _job(self, texts: list[str]) -> str:
         """Identify what the translations depend on; who translates, and how many, is no part."""

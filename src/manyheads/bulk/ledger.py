@@ -35,8 +35,8 @@ class Ledger:
     def finished(self, block: int) -> Any | None:
         """Return the answers of a block; None if it is not finished."""
         try:
-            found = loads(self._path(block).read_text("utf-8"))
-            return found["answers"] if found["job"] == self.job else None
+            kept = loads(self._path(block).read_text("utf-8"))
+            return kept["answers"] if kept["job"] == self.job else None
         except (OSError, ValueError, KeyError, TypeError):  # not there, or damaged
             return None
 
@@ -61,15 +61,15 @@ def check_ledger(folder: Path, inputs: Iterable[str | PathLike[str] | int | None
     """
     if not folder.exists():
         return
-    found = sorted(folder.iterdir()) if folder.is_dir() else [folder]
-    for path in found:
+    paths = sorted(folder.iterdir()) if folder.is_dir() else [folder]
+    for path in paths:
         if not (_NAME.fullmatch(path.name) or path.name == LOCK) or path.is_dir():
             raise UsageError(
                 f"{folder} is needed for what is finished of `out`, and {path} is something else: "
                 "move it away, or choose another `out`."
             )
     given = list(inputs)
-    for path in found:
+    for path in paths:
         reject_inputs(path, given)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from manyheads.bulk.blocks import Blocks, BlockTranslator, Outcomes, Setup
 from manyheads.errors import WorkerError
 from manyheads.memory import keep_freed_memory
-from manyheads.project.ray_cluster import absolute_model, connect, first_line
+from manyheads.project.ray_cluster import absolute_model, connect, first_line, resources
 
 
 class RayRunner:
@@ -40,11 +40,10 @@ class RayRunner:
         context = ray.data.DataContext.get_current()
         context.enable_progress_bars = False
         logging.getLogger("ray.data").setLevel(logging.ERROR)
-        on_gpu = setup.device is not None and setup.device.startswith("cuda")
-        needs = {"num_gpus": 1} if on_gpu else {"num_cpus": setup.threads}
+        needs = resources(setup.device, setup.threads)
         rows = [{"block": number, "texts": list(texts)} for number, texts in blocks.items()]
-        workers = min(self._workers or self._places(on_gpu, setup.threads), len(rows))
-        found = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
+        workers = min(self._workers or self._places(needs), len(rows))
+        outcomes = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
             _Actor,
             fn_constructor_kwargs={"setup": replace(setup, model=absolute_model(setup.model))},
             compute=ray.data.ActorPoolStrategy(size=workers),
@@ -52,7 +51,7 @@ class RayRunner:
         )
         processes: dict[str, set[int]] = {}
         try:
-            for row in found.iter_rows():
+            for row in outcomes.iter_rows():
                 processes.setdefault(row["actor"], set()).add(row["process"])
                 self.restarts = sum(len(each) - 1 for each in processes.values())
                 yield row["outcome"]
@@ -65,21 +64,23 @@ class RayRunner:
         """Leave the cluster; one that was started here ends."""
         self._ray.shutdown()
 
-    def _places(self, on_gpu: bool, threads: int) -> int:
-        resources = self._ray.cluster_resources()
-        return max(1, int(resources.get("GPU", 0) if on_gpu else resources["CPU"] // threads))
+    def _places(self, needs: dict[str, int]) -> int:
+        """Count the actors that the cluster has room for."""
+        has = self._ray.cluster_resources()
+        gpus, processors = has.get("GPU", 0), has["CPU"]
+        return max(1, int(gpus if "num_gpus" in needs else processors // needs["num_cpus"]))
 
 
-class _Actor:
+class _Actor(BlockTranslator):
     """What Ray calls for each block."""
 
     def __init__(self, setup: Setup) -> None:
         keep_freed_memory()
-        self._own = BlockTranslator(setup)
+        super().__init__(setup)
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         import ray
 
-        outcome = self._own.translate(int(row["block"]), [str(text) for text in row["texts"]])
+        outcome = self.translate(int(row["block"]), [str(text) for text in row["texts"]])
         actor = ray.get_runtime_context().get_actor_id()
         return {"outcome": outcome, "actor": actor, "process": os.getpid()}

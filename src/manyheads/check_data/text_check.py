@@ -20,8 +20,8 @@ from manyheads.files import expand_user
 from manyheads.files import writing as open_output
 from manyheads.project.base_recipe import read_recipe
 from manyheads.project.paths import endings, find_data, find_recipe, here, shipped
-from manyheads.recipe_data.pair_data import PairData
 from manyheads.recipe_data.pair_splits import find_corpus, read_corpus
+from manyheads.recipe_data.text_data import PairData
 from manyheads.strict_json import dumps
 
 Column = str | int | None

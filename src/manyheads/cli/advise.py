@@ -1,26 +1,16 @@
 """manyheads advise."""
 
 from dataclasses import asdict
-from typing import Annotated
-
-import typer
 
 COLOURS = {1: "grey", 3: "colour"}
 
 
 def run(
-    data: Annotated[
-        str,
-        typer.Argument(
-            metavar="DATA", help="Labelled images: a folder, a table, .parquet, .tar, hub:name."
-        ),
-    ],
-    image: Annotated[str, typer.Option(metavar="COLUMN", help="Of a table: images.")] = "image",
-    label: Annotated[str, typer.Option(metavar="COLUMN", help="Of a table: labels.")] = "label",
-    multi_label: Annotated[
-        bool, typer.Option("--multi-label", help="Several labels an image, separated by ;.")
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    data: str,
+    image: str = "image",
+    label: str = "label",
+    multi_label: bool = False,
+    json: bool = False,
 ) -> None:
     """Recommend a recipe for images on this machine, from what we measured ourselves."""
     from manyheads.cli.show import print_json

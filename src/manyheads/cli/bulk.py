@@ -21,11 +21,7 @@ EVERY = 30.0  # seconds between two lines about the progress, where no bar can b
 
 @contextmanager
 def processes(
-    model: str,
-    workers: int | None,
-    ray: str | None,
-    out: Path | None,
-    load: "LoadOptions",
+    model: str, workers: int | None, ray: str | None, out: Path | None, load: "LoadOptions"
 ) -> Iterator[Callable[["FallbackTranslator"], "BulkTranslator"]]:
     """Make what translates sentences in other processes, and show how far it is.
 
@@ -53,16 +49,8 @@ def processes(
 
         def make(own: "FallbackTranslator") -> BulkTranslator:
             terms = tuple(own.glossary.entries.values())
-            setup = Setup(
-                model,
-                load.engine,
-                load.device,
-                load.threads or 1,
-                terms,
-                own.options,
-                own.seed,
-                loaded_plugins(),
-            )
+            loaded = (model, load.engine, load.device, load.threads or 1)
+            setup = Setup(*loaded, terms, own.options, own.seed, loaded_plugins())
             return BulkTranslator(own, setup, runner, ledger, shown.watch, shown.failed)
 
         try:

@@ -1,25 +1,18 @@
 """manyheads caption."""
 
-from typing import Annotated
-
-import typer
+from pathlib import Path
 
 from manyheads.asks.caption_request import CaptionAnswer, CaptionRequest
 from manyheads.asks.load_options import LoadOptions
-from manyheads.asks.option import ANSWERS
-from manyheads.cli.images import Paths, print_answers
-from manyheads.cli.options import Model, with_requests
+from manyheads.cli.images import print_answers
 
 
-@with_requests
 def run(
     request: CaptionRequest,
     load: LoadOptions,
-    paths: Paths = None,
-    model: Model = "emoji-caption",
-    json: Annotated[
-        bool, typer.Option("--json", rich_help_panel=ANSWERS, help="One JSON object a line.")
-    ] = False,
+    paths: list[Path] | None = None,
+    model: str = "emoji-caption",
+    json: bool = False,
 ) -> None:
     """Write the text of images: what they show, or what is printed on them.
 
@@ -41,10 +34,4 @@ def run(
         if answer.n_best is None:
             print(flush=True)
 
-    print_answers(
-        paths,
-        lambda images: captioner.answer(request.with_inputs(images)),
-        CaptionAnswer,
-        show,
-        json=json,
-    )
+    print_answers(paths, captioner.answer, request, CaptionAnswer, show, json=json)

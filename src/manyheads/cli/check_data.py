@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
@@ -13,80 +13,41 @@ if TYPE_CHECKING:
     from manyheads.data.checks.image_checks import ImageFinding
     from manyheads.data.checks.text_checks import Finding
 
-Column = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="Its name, or its number from 1.")
-]
-
 
 def run(
-    paths: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="PATH",
-            help="Corpora: the stem of two files, a .tsv, .csv, .jsonl, .parquet or .tmx file, "
-            "hub:owner/name; images: a folder, .tar, or any table with --images; images with "
-            "texts: any of these or COCO's .json, with --captions; or one recipe.",
-        ),
-    ],
-    source: Annotated[str | None, typer.Option(help="Language of the source side.")] = None,
-    target: Annotated[str | None, typer.Option(help="Language of the target side.")] = None,
-    test: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Test data that must not be among these.")
-    ] = None,
-    valid: Annotated[
-        str | None, typer.Option(metavar="PATH", help="The same for validation data.")
-    ] = None,
-    source_column: Column = None,
-    target_column: Column = None,
-    fix: Annotated[
-        Path | None,
-        typer.Option(metavar="OUT", help="Write the cleaned corpus, and OUT.log.jsonl."),
-    ] = None,
-    images: Annotated[
-        bool, typer.Option("--images", help="These are images: a table of paths and labels.")
-    ] = False,
-    image: Annotated[
-        str, typer.Option(metavar="COLUMN", help="Of a table of images: paths or images.")
-    ] = "image",
-    label: Annotated[
-        str, typer.Option(metavar="COLUMN", help="Of a table of images: the labels.")
-    ] = "label",
-    multi_label: Annotated[
-        bool, typer.Option("--multi-label", help="Several labels an image, separated by ;.")
-    ] = False,
-    captions: Annotated[
-        bool, typer.Option("--captions", help="These are images with texts.")
-    ] = False,
-    text: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="LANGUAGE=COLUMN,...",
-            help="Of a table of images with texts: the columns of a language. Repeatable.",
-        ),
-    ] = None,
-    caption: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The one column of texts: caption.")
-    ] = None,
-    language: Annotated[str | None, typer.Option(help="Language of these texts: en.")] = None,
-    language_column: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The language of the texts of a row.")
-    ] = None,
-    image_folder: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="Of the images that a table names.")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    paths: list[str],
+    source: str | None = None,
+    target: str | None = None,
+    test: str | None = None,
+    valid: str | None = None,
+    source_column: str | None = None,
+    target_column: str | None = None,
+    fix: Path | None = None,
+    images: bool = False,
+    image: str = "image",
+    label: str = "label",
+    multi_label: bool = False,
+    captions: bool = False,
+    text: list[str] | None = None,
+    caption: str | None = None,
+    language: str | None = None,
+    language_column: str | None = None,
+    image_folder: str | None = None,
+    json: bool = False,
 ) -> None:
     """Look for damage in parallel text and images: where, and what to do.
 
     Exit code 1 with errors.
     """
-    from manyheads.check_data.caption_check import (
+    from manyheads.check_data.image_check import (
         are_captions,
+        are_images,
         check_caption_recipe,
         check_captions,
+        check_image_recipe,
+        check_images,
         named_columns,
     )
-    from manyheads.check_data.image_check import are_images, check_image_recipe, check_images
     from manyheads.check_data.text_check import (
         check,
         clean,
@@ -116,17 +77,17 @@ def run(
     recipe = any(map(is_recipe, paths))
     if recipe and (len(paths) > 1 or any((test, valid, given, *of_texts))):
         raise UsageError("A recipe names its own data: give one recipe and no other data.")
-    found: Iterable[Checked]
+    checks: Iterable[Checked]
     row: Callable[[Any], Row] = _image_row if are_all_images else _text_row
     if are_all_captions:
-        found = (
+        checks = (
             check_caption_recipe(paths[0])
             if recipe
             else check_captions(paths, named_columns(image=image, **given), test=test, valid=valid)
         )
     elif are_all_images:
         columns: Any = {"image": image, "label": label, "multi_label": multi_label}
-        found = (
+        checks = (
             check_image_recipe(paths[0])
             if recipe
             else check_images(paths, **columns, test=test, valid=valid)
@@ -140,9 +101,9 @@ def run(
         )
         if fix is not None:
             cleaned_files(plans[0][0], fix)  # refused before the work, not after it
-        found = (check(*each) for each in plans)
+        checks = (check(*each) for each in plans)
     checked = []
-    for each in found:
+    for each in checks:
         checked.append(each)
         if not json:
             print_findings(each.heading, [row(finding) for finding in each.findings])

@@ -1,32 +1,20 @@
 """manyheads classify."""
 
-from typing import Annotated
-
-import typer
+from pathlib import Path
 
 from manyheads.asks.classify_request import ClassifyAnswer, ClassifyRequest
 from manyheads.asks.load_options import LoadOptions
-from manyheads.cli.images import Paths, print_answers
-from manyheads.cli.options import Json, with_requests
+from manyheads.cli.images import print_answers
 from manyheads.cli.terminal import visible_name
 
 
-@with_requests
 def run(
     request: ClassifyRequest,
     load: LoadOptions,
-    paths: Paths = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help="Shipped model, folder, or hf:USER/MODEL; by default digits, with --labels "
-            "emoji-search."
-        ),
-    ] = None,
-    json: Json = False,
-    csv: Annotated[
-        bool, typer.Option("--csv", help="A table: path, then label and probability of each class.")
-    ] = False,
+    paths: list[Path] | None = None,
+    model: str | None = None,
+    json: bool = False,
+    csv: bool = False,
 ) -> None:
     """Classify images: the most probable classes of each, with probabilities.
 
@@ -58,13 +46,7 @@ def run(
             )
             print(f"{visible_name(answer.path)}\t{'  '.join(named)}", flush=True)
 
-    print_answers(
-        paths,
-        lambda images: classifier.answer(request.with_inputs(images)),
-        ClassifyAnswer,
-        show,
-        json=json,
-    )
+    print_answers(paths, classifier.answer, request, ClassifyAnswer, show, json=json)
 
 
 def _print_row(cells: list[str]) -> None:

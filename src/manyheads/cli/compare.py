@@ -1,43 +1,31 @@
 """manyheads compare."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.asks.load_options import LoadOptions
-from manyheads.cli.options import Final, Metrics, Remote, Split, with_requests
+from manyheads.cli.options import Final, Metrics, Remote, Split
 
 
-@with_requests
 def run(
     load: LoadOptions,
-    a: Annotated[
-        str, typer.Argument(metavar="A", help="A model, or a file of translations, one a line.")
-    ],
-    b: Annotated[str, typer.Argument(metavar="B", help="The other one: a model or a file.")],
-    data: Annotated[
-        str | None,
-        typer.Option(
-            help="Other data than the first model's recipe names; for two files, the references."
-        ),
-    ] = None,
+    a: str,
+    b: str,
+    data: str | None = None,
     remote: Remote = False,
     split: Split = "valid",
     final: Final = False,
     metrics: Metrics = None,
-    samples: Annotated[
-        int, typer.Option(min=100, max=1_000_000, help="Number of bootstrap samples.")
-    ] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed of the samples.")] = 12345,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    samples: int = 1000,
+    seed: int = 12345,
+    json: bool = False,
 ) -> None:
     """Compare two translators on the same sentences, with significance tests."""
     from manyheads.cli.show import print_json
     from manyheads.comparison import compare
 
-    found = compare(
+    comparison = compare(
         a,
         b,
         data=data,
@@ -50,22 +38,26 @@ def run(
         **load.model_dump(exclude={"image_size"}),
     )
     if json:
-        print_json(found)
+        print_json(comparison)
     else:
-        _print(found)
+        _print(comparison)
 
 
-def _print(found: Mapping[str, Any]) -> None:
-    print(f"A  {found['a']}\nB  {found['b']}")
-    print(f"{found['data']}, {found['pairs']:,} pairs, {found['samples']:,} samples")
-    for name, each in found["all"].items():
-        print(f"{name}   ({each['signature']})")
+def _print(comparison: Mapping[str, Any]) -> None:
+    print(f"A  {comparison['a']}\nB  {comparison['b']}")
+    print(f"{comparison['data']}, {comparison['pairs']:,} pairs, {comparison['samples']:,} samples")
+    for name, scores in comparison["all"].items():
+        print(f"{name}   ({scores['signature']})")
         for what in ("a", "b", "difference"):
-            value, low, high = (each[what][part] for part in ("value", "low", "high"))
+            value, low, high = (scores[what][part] for part in ("value", "low", "high"))
             label, sign = ("B - A", "+") if what == "difference" else (what.upper(), "")
             print(f"  {label:<5} {value:{sign}8.2f}   95%: {low:{sign}.2f} to {high:{sign}.2f}")
         print(
-            f"  p = {each['p_bootstrap']:.3f} (paired bootstrap), "
-            f"{each['p_randomisation']:.3f} (approximate randomisation): "
-            + (f"{each['better'].upper()} is better" if each["better"] else "no clear difference")
+            f"  p = {scores['p_bootstrap']:.3f} (paired bootstrap), "
+            f"{scores['p_randomisation']:.3f} (approximate randomisation): "
+            + (
+                f"{scores['better'].upper()} is better"
+                if scores["better"]
+                else "no clear difference"
+            )
         )

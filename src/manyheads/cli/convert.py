@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -15,73 +15,41 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
 )
-Out = Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write; new or empty.")]
-Source = Annotated[
-    str,
-    typer.Argument(
-        metavar="SOURCE",
-        help="File of weights (.safetensors, .npz, .pth, .pt, .bin), folder, or hf:USER/MODEL.",
-    ),
-]
-Arch = Annotated[
-    str | None,
-    typer.Option(
-        "--arch", metavar="NAME", help="The library's own name of the architecture, if need be."
-    ),
-]
-ImageSize = Annotated[
-    str | None,
-    typer.Option(
-        "--image-size",
-        metavar="N|HxW",
-        help="Pixels, in place of those it was made for; positions are interpolated.",
-    ),
-]
 
 
 @app.command()
-def timm(source: Source, out: Out, arch: Arch = None, image_size: ImageSize = None) -> None:
+def timm(source: str, out: Path, arch: str | None = None, image_size: str | None = None) -> None:
     """Make a model folder of a classifier or encoder of timm, as --arch vit_base_patch16_224."""
     _convert_images("timm", source, out, arch, image_size)
 
 
 @app.command()
-def hf(source: Source, out: Out, image_size: ImageSize = None) -> None:
+def hf(source: str, out: Path, image_size: str | None = None) -> None:
     """Make a model folder of a classifier, encoder, CLIP, SigLIP or captioner of Hugging Face."""
     _convert_images("hf", source, out, None, image_size)
 
 
 @app.command()
-def torchvision(source: Source, out: Out, arch: Arch = None, image_size: ImageSize = None) -> None:
+def torchvision(
+    source: str, out: Path, arch: str | None = None, image_size: str | None = None
+) -> None:
     """Make a model folder of a classifier of torchvision, as --arch resnet50."""
     _convert_images("torchvision", source, out, arch, image_size)
 
 
 @app.command()
-def google(source: Source, out: Out, image_size: ImageSize = None) -> None:
+def google(source: str, out: Path, image_size: str | None = None) -> None:
     """Make a model folder of Google's npz checkpoints of ViT, R+ViT and BiT."""
     _convert_images("google", source, out, None, image_size)
 
 
 @app.command()
 def marian(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="SOURCE",
-            help="Folder of a Hugging Face Marian model (OPUS-MT), or hf:USER/MODEL.",
-        ),
-    ],
-    out: Out,
-    source_language: Annotated[
-        str | None, typer.Option(help="If the tokenizer's configuration does not name it.")
-    ] = None,
-    target_language: Annotated[
-        str | None, typer.Option(help="Likewise, of the language translated into.")
-    ] = None,
-    prefix: Annotated[
-        str, typer.Option(help='Language code of texts that begin with none, such as ">>kor<<".')
-    ] = "",
+    source: str,
+    out: Path,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    prefix: str = "",
 ) -> None:
     """Make a model folder of a Hugging Face Marian model."""
     from manyheads.convert.marian_folder import from_marian
@@ -98,12 +66,7 @@ def marian(
 
 
 @app.command()
-def to_marian(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="Shipped model, folder, or hf:USER/MODEL.")
-    ],
-    out: Out,
-) -> None:
+def to_marian(model: str, out: Path) -> None:
     """Write a translator as a folder that Hugging Face's MarianMTModel loads."""
     from manyheads.convert.marian_folder import to_marian as write
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -14,18 +14,10 @@ if TYPE_CHECKING:
 
 
 def run(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="RUN", help="A run folder, finished or not, or the name of a shipped model."
-        ),
-    ],
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="PNG", help="Draw the loss curve with the findings marked."),
-    ] = None,
+    name: str,
+    plot: Path | None = None,
     remote: Remote = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: bool = False,
     device: Device = None,
     threads: Threads = None,
 ) -> None:
@@ -41,38 +33,38 @@ def run(
     if plot is not None:
         checked_name(plot, {".png": "an image"})
         make_room(plot, *own_files(find_model(name)))
-    found = diagnose(name, remote=remote, device=device, threads=threads)
+    diagnosis = diagnose(name, remote=remote, device=device, threads=threads)
     if json:
-        print_json(found.as_json())
+        print_json(diagnosis.as_json())
     else:
-        _print(found)
+        _print(diagnosis)
     if plot is not None:
-        found.plot(plot)
+        diagnosis.plot(plot)
         warn(f"wrote {plot}")
-    if found.errors:
+    if diagnosis.errors:
         raise typer.Exit(1)
 
 
-def _print(found: "Diagnosis") -> None:
+def _print(diagnosis: "Diagnosis") -> None:
     from manyheads.cli.show import print_findings
 
-    if found.steps is None:
+    if diagnosis.steps is None:
         where = "trained elsewhere"
-    elif found.finished:
-        where = f"{found.step:,} steps"
+    elif diagnosis.finished:
+        where = f"{diagnosis.step:,} steps"
     else:
-        where = f"step {found.step:,} of {found.steps:,}, unfinished"
+        where = f"step {diagnosis.step:,} of {diagnosis.steps:,}, unfinished"
     print_findings(
-        f"{found.path} ({found.task}, {where})",
+        f"{diagnosis.path} ({diagnosis.task}, {where})",
         [
             (each.severity, None, "", f"{each.what} [{each.kind}]", _more(each))
-            for each in found.findings
+            for each in diagnosis.findings
         ],
-        none="nothing found" + (" in what could be looked at" if found.not_looked_at else ""),
+        none="nothing found" + (" in what could be looked at" if diagnosis.not_looked_at else ""),
     )
-    for what in found.looked_at:
+    for what in diagnosis.looked_at:
         print(f"looked at: {what}")
-    for what in found.not_looked_at:
+    for what in diagnosis.not_looked_at:
         print(f"not looked at: {what}")
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from manyheads.asks.decode_config import DecodeConfig
+    from manyheads.asks.translate_request import TranslateRequest
     from manyheads.documents.document_translation import Document, SentenceTranslator
     from manyheads.documents.fallbacks import FallbackTranslator
     from manyheads.tasks.translate.predictor import Translator
@@ -23,14 +23,13 @@ if TYPE_CHECKING:
 
 def document(
     translator: "Translator",
+    request: "TranslateRequest",
     file: str,
     *,
     out: Path | None,
     format: str | None,
     column: str | None,
     glossary: Path | None,
-    options: "DecodeConfig",
-    seed: int,
     json: bool,
     processes: "Callable[[], AbstractContextManager[_Through]] | None" = None,
 ) -> None:
@@ -75,18 +74,14 @@ def document(
     elif kind not in TEXT_FORMATS and not json and sys.stdout.isatty():
         raise UsageError(f"{file} is not a text that a terminal could show: add --out.")
     terms = None if glossary is None else Glossary.read(glossary)
+    options: Any = {"options": request.decode(translator.decode), "seed": request.seed}
     with nullcontext() if processes is None else processes() as through:
-        given: dict[str, Any] = {
-            "glossary": terms,
-            "options": options,
-            "seed": seed,
-            "through": through,
-        }
+        options |= {"glossary": terms, "through": through}
         if of_table:
-            translated = translate_table(translator, file, column=column, **given)
+            translated = translate_table(translator, file, column=column, **options)
         else:
             source = read_content(None if file == "-" else Path(file))
-            translated = translate_file(translator, source, file, format=format, **given)
+            translated = translate_file(translator, source, file, format=format, **options)
         if json:
             content = _json(translated).encode()
         else:
@@ -101,25 +96,23 @@ def document(
 
 def lines(
     translator: "Translator",
+    request: "TranslateRequest",
     texts: Iterator[str],
-    *,
     glossary: Path,
-    options: "DecodeConfig",
-    seed: int,
-    json: bool,
     at_a_time: int,
+    *,
+    json: bool,
 ) -> None:
     """Translate texts with a glossary: one answer a line, in order."""
     from manyheads.cli.show import warn
     from manyheads.data.documents.glossary import Glossary
     from manyheads.documents.document_translation import translate_lines
 
-    terms = Glossary.read(glossary)
+    options: Any = {"options": request.decode(translator.decode), "seed": request.seed}
+    options["glossary"] = Glossary.read(glossary)
     first = 1
     while chunk := list(islice(texts, at_a_time)):
-        translated = translate_lines(
-            translator, chunk, glossary=terms, options=options, seed=seed, first=first
-        )
+        translated = translate_lines(translator, chunk, first=first, **options)
         print(_json(translated) if json else translated.text, end="", flush=True)
         for note in translated.notes:
             warn(note)

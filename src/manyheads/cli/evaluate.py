@@ -1,27 +1,17 @@
 """manyheads evaluate."""
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.asks.load_options import LoadOptions
-from manyheads.cli.options import Model, with_requests
 
 
-@with_requests
 def run(
     request: EvaluateRequest,
     load: LoadOptions,
-    model: Model = "date-en-ko",
-    plots: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER", help="Draw a classifier's reliability.png and confusion.png there."
-        ),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    model: str = "date-en-ko",
+    plots: Path | None = None,
+    json: bool = False,
 ) -> None:
     """Measure a model; log the result in its folder, unless it came with the package."""
     from manyheads.asks.classify_request import ClassifyRequest

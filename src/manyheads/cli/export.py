@@ -1,25 +1,15 @@
 """manyheads export."""
 
 import shlex
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from manyheads.asks.export_request import ExportRequest
-from manyheads.cli.options import with_requests
 
 if TYPE_CHECKING:
     from manyheads.engine_export import Export
 
 
-@with_requests
-def run(
-    request: ExportRequest,
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="Shipped model, folder, or hf:USER/MODEL.")
-    ],
-    json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
-) -> None:
+def run(request: ExportRequest, model: str, json: bool = False) -> None:
     """Export a model to an engine; keep it only if it answers as on torch."""
     from manyheads.cli.show import print_json, warn
     from manyheads.engine_export import export_model

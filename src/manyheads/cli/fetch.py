@@ -1,30 +1,11 @@
 """manyheads fetch."""
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from manyheads.errors import UsageError
 
 
-def run(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="NAME",
-            help="The corpus, or hf:USER/MODEL[@REVISION]; without a name, list them.",
-        ),
-    ] = None,
-    folder: Annotated[
-        Path | None,
-        typer.Option("--from", metavar="FOLDER", help="Take the files from a local folder."),
-    ] = None,
-    root: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="Folder of data sets; else MANYHEADS_DATA, else data/."),
-    ] = None,
-) -> None:
+def run(name: str | None = None, folder: Path | None = None, root: str | None = None) -> None:
     """Bring a public corpus that the recipes use, or a model of the Hugging Face hub.
 
     Corpora come from their home or a folder, with checksums. Models are converted; from then on

@@ -4,12 +4,7 @@ from manyheads.asks.fill_request import FillAnswer, FillRequest
 from manyheads.cli.verbs import asks_texts
 
 
-@asks_texts(
-    FillRequest,
-    does="fill blanks",
-    model="Folder of a model trained to fill blanks.",
-    texts='Texts with <mask>, as "a <mask>."; or the lines of stdin.',
-)
+@asks_texts(FillRequest, does="fill blanks")
 def run(answer: FillAnswer) -> None:
     """Fill each <mask> of texts: the most probable tokens, with probabilities."""
     from manyheads.predict.text_predictor import one_line

@@ -4,13 +4,7 @@ from manyheads.asks.generate_request import GenerateAnswer, GenerateRequest
 from manyheads.cli.verbs import asks_texts
 
 
-@asks_texts(
-    GenerateRequest,
-    does="continue texts",
-    model="Folder of a model trained to generate.",
-    texts="Beginnings; without any, the lines of stdin.",
-    metavar="PROMPT",
-)
+@asks_texts(GenerateRequest, does="continue texts")
 def run(answer: GenerateAnswer) -> None:
     """Continue texts with a language model: greedily, by beam search, or by sampling."""
     from manyheads.predict.text_predictor import one_line

@@ -1,28 +1,26 @@
 """Images as a command gets them: paths of files or folders, or the lines of stdin."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby, islice
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Any, TypeVar
 
 import typer
 
 from manyheads.asks.caption_request import CaptionAnswer
 from manyheads.asks.classify_request import ClassifyAnswer
 from manyheads.asks.read_request import ReadAnswer
+from manyheads.asks.request import ImageRequest
 
 A = TypeVar("A", bound=CaptionAnswer | ClassifyAnswer | ReadAnswer)
 AT_ONCE = 32  # images that a model reads together
-Paths = Annotated[
-    list[Path] | None,
-    typer.Argument(metavar="PATH", help="Images or folders; without any, stdin's lines."),
-]
 
 
 def print_answers(
     paths: list[Path] | None,
-    answer: Callable[[list[Path]], Iterable[A]],
-    made: type[A],
+    answer: Callable[[Any], Iterable[A]],
+    request: ImageRequest,
+    made: Callable[..., A],
     show: Callable[[A, bool], None],
     *,
     json: bool,
@@ -34,7 +32,8 @@ def print_answers(
 
     Args:
         paths: images and folders; None: the lines of stdin.
-        answer: answers images.
+        answer: answers requests.
+        request: without its images.
         made: the type of the answers.
         show: prints an answer, if not as JSON; it is told whether there are several images.
         json: whether to print JSON.
@@ -45,15 +44,15 @@ def print_answers(
     waiting = images(paths or [Path("-")])
     while chunk := list(islice(waiting, AT_ONCE)):
         several = done > 0 or len(chunk) > 1
-        for found in answers(chunk, answer, made):
-            if found.error is not None:
-                code = max(code, 1 if Path(found.path).exists() else 2)
-                warn(found.error)
+        for result in _answers(chunk, answer, request, made):
+            if result.error is not None:
+                code = max(code, 1 if Path(result.path).exists() else 2)
+                warn(result.error)
             if json:
-                print_json(found.to_json())
+                print_json(result.to_json())
             else:
-                show(found, several)
-            warn_of(found.path, found.notes)
+                show(result, several)
+            warn_of(result.path, result.notes)
         done += len(chunk)
     if code:
         raise typer.Exit(code)
@@ -74,21 +73,18 @@ def images(paths: list[Path]) -> Iterator[Path]:
             yield path
 
 
-def answers(
-    paths: Sequence[Path], answer: Callable[[list[Path]], Iterable[A]], made: Callable[..., A]
+def _answers(
+    paths: list[Path],
+    answer: Callable[[Any], Iterable[A]],
+    request: ImageRequest,
+    made: Callable[..., A],
 ) -> Iterator[A]:
-    """Answer images together; of a folder without any, say so in its place.
-
-    Args:
-        paths: images, and folders without any.
-        answer: answers images.
-        made: the type of the answers.
-    """
+    """Answer images together; of a folder without any, say so in its place."""
     from manyheads.data.images.image_file import SUFFIXES
 
-    for folder, group in groupby(paths, Path.is_dir):
-        if not folder:
-            yield from answer([*group])
+    for is_folder, group in groupby(paths, Path.is_dir):
+        if not is_folder:
+            yield from answer(request.with_inputs(group))
             continue
         for path in group:
             error = f"{path} has no images ({', '.join(sorted(SUFFIXES))})."

@@ -1,27 +1,19 @@
 """manyheads index."""
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from manyheads.asks.image_search_request import IndexRequest
 from manyheads.asks.load_options import LoadOptions
-from manyheads.cli.options import with_requests
 
 
-@with_requests
 def run(
     request: IndexRequest,
     load: LoadOptions,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the index.")],
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help="Shipped model, folder, or hf:USER/MODEL; emoji-search if the index is new."
-        ),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
+    out: Path,
+    model: str | None = None,
+    json: bool = False,
 ) -> None:
     """Index images, to find them with `search`; or bring an index up to date.
 

@@ -1,16 +1,7 @@
 """manyheads info."""
 
-from typing import Annotated
 
-import typer
-
-
-def run(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="Shipped model, model folder, or preset.")
-    ],
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+def run(model: str, json: bool = False) -> None:
     """Describe a model: its parts, its parameters, how it was trained, what was measured."""
     from manyheads.cli.show import print_json
     from manyheads.project.model_facts import describe

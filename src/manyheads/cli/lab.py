@@ -1,34 +1,16 @@
 """manyheads lab."""
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 
 def run(
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="NAME", help="The experiment; without a name, list them."),
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Under a minute: a look, nothing to conclude from.")
-    ] = False,
-    seeds: Annotated[
-        int | None,
-        typer.Option(min=1, max=1000, help="How many seeds; else the experiment's own number."),
-    ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for NAME.json, NAME.png and NAME.md.")] = Path(
-        "runs/lab"
-    ),
-    root: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="Folder of data sets; else MANYHEADS_DATA, else data/."),
-    ] = None,
-    threads: Annotated[
-        int, typer.Option(min=1, max=1024, help="Threads of tensor operations.")
-    ] = 1,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    name: str | None = None,
+    quick: bool = False,
+    seeds: int | None = None,
+    out: Path = Path("runs/lab"),
+    root: str | None = None,
+    threads: int = 1,
+    json: bool = False,
 ) -> None:
     """Run an experiment of the atlas: a figure, a table and one sentence."""
     from manyheads.cli.show import print_json, print_tables, warn

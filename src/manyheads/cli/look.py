@@ -2,96 +2,82 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from manyheads.asks.load_options import LoadOptions
 from manyheads.asks.look_request import LookRequest
-from manyheads.cli.options import with_requests
 
 if TYPE_CHECKING:
     from manyheads.looking.look_inside import Look
     from manyheads.predict.base_predictor import Predictor
 
 
-@with_requests
 def run(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="Shipped model, folder, or hf:USER/MODEL.")
-    ],
+    model: str,
     request: LookRequest,
     load: LoadOptions,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="File to write, by its ending: .html (a page to explore), .png or .json; "
-            "look.html if not given."
-        ),
-    ] = None,
-    shapes: Annotated[
-        bool, typer.Option("--shapes", help="Print the shapes of all intermediate tensors instead.")
-    ] = False,
-    steps: Annotated[
-        bool, typer.Option("--steps", help="Translators: print every step of the search.")
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the view as JSON.")] = False,
-    figures: Annotated[
-        Path | None,
-        typer.Option(metavar="PNG", help="Also draw all figures other than attention maps."),
-    ] = None,
+    out: Path | None = None,
+    shapes: bool = False,
+    steps: bool = False,
+    json: bool = False,
+    figures: Path | None = None,
 ) -> None:
     """Show what a model attends to in a text or an image: a page to explore."""
-    from manyheads.asks.translate_request import TranslateRequest
-    from manyheads.cli.show import print_json, print_tables, warn
-    from manyheads.cli.steps import print_steps
-    from manyheads.errors import UsageError
-    from manyheads.lens.panels import Table
-    from manyheads.lens.view.text_view import TextView
-    from manyheads.looking.look_inside import FIGURES, FORMS, look_at
-    from manyheads.predict.base_predictor import answers
-    from manyheads.predict.load import load as load_model
-    from manyheads.project.folder import own_files
-    from manyheads.project.paths import checked_name, make_room
+    from manyheads.cli.terminal import waiting
 
-    if shapes:
-        others = {"out": out, "steps": steps, "figures": figures}
-        _refuse_beside_shapes(others | request.model_dump(exclude={"given"}, exclude_defaults=True))
-    if out is not None:
-        checked_name(out, FORMS)
-    if figures is not None:
-        checked_name(figures, FIGURES)
-        if out is not None and figures.resolve() == out.resolve():
-            raise UsageError(f"--out and --figures are both {out}: give two names.")
-    predictor = load_model(model, **dict(load))
-    of_images = predictor.folder.recipe.data.has_images
-    for path in (out, figures):
-        if path is not None:
-            make_room(path, request.given if of_images else None, *own_files(predictor.folder.path))
-    if shapes:
+    with waiting(f"looking into {model}"):
+        from manyheads.asks.translate_request import TranslateRequest
+        from manyheads.cli.show import print_json, print_tables, warn
+        from manyheads.cli.steps import print_steps
+        from manyheads.errors import UsageError
+        from manyheads.lens.panels import Table
+        from manyheads.lens.view.text_view import TextView
+        from manyheads.looking.look_inside import FIGURES, FORMS, look_at
+        from manyheads.predict.base_predictor import answers
+        from manyheads.predict.load import load as load_model
+        from manyheads.project.folder import own_files
+        from manyheads.project.paths import checked_name, make_room
+
+        if shapes:
+            others = {"out": out, "steps": steps, "figures": figures}
+            asked = request.model_dump(exclude={"given"}, exclude_defaults=True)
+            _refuse_beside_shapes(others | asked)
+        if out is not None:
+            checked_name(out, FORMS)
+        if figures is not None:
+            checked_name(figures, FIGURES)
+            if out is not None and figures.resolve() == out.resolve():
+                raise UsageError(f"--out and --figures are both {out}: give two names.")
+        predictor = load_model(model, **dict(load))
+        of_images = predictor.folder.recipe.data.has_images
+        for path in (out, figures):
+            if path is not None:
+                given = request.given if of_images else None
+                make_room(path, given, *own_files(predictor.folder.path))
+        if steps and (request.untrained or not answers(predictor, TranslateRequest)):
+            raise UsageError(f"{model} does not search for a translation: leave --steps out.")
+        look = None if shapes else look_at(predictor, request)
+    if look is None:
         _print_shapes(predictor, request.given, as_json=json)
         return
-    if steps and not answers(predictor, TranslateRequest):
-        raise UsageError(f"{model} does not search for a translation: leave --steps out.")
-    found = look_at(predictor, request)
     if json:
-        print_json(found.to_json())
+        print_json(look.to_json())
     else:
         if steps:
-            assert isinstance(found.view, TextView)
-            print_steps(found.view)
-        _print(found)
+            assert isinstance(look.view, TextView)
+            print_steps(look.view)
+        _print(look)
         if request.reference is not None:
-            panels = [each.panel for each in found.view.figures[:1]]
+            panels = [each.panel for each in look.view.figures[:1]]
             print_tables([panel for panel in panels if isinstance(panel, Table)])
     if out is not None or not json:
         written = out or Path("look.html")
-        found.save(written)
+        look.save(written)
         warn(f"wrote {written}")
     if figures is not None:
-        found.figures_png(figures)
+        look.figures_png(figures)
         warn(f"wrote {figures}")
-    for note in found.view.notes:
+    for note in look.view.notes:
         warn(note)
 
 
@@ -119,7 +105,7 @@ def _print_shapes(predictor: "Predictor", given: str, *, as_json: bool) -> None:
         print(render_shapes(lines))
 
 
-def _print(found: "Look") -> None:
+def _print(look: "Look") -> None:
     """Print the answer, and for a text its clearest map and its gates."""
     from manyheads.cli.steps import print_alignment
     from manyheads.cli.terminal import console
@@ -127,15 +113,15 @@ def _print(found: "Look") -> None:
     from manyheads.lens.view.image_view import ImageView
     from manyheads.lens.view.text_view import clearest
 
-    view = found.view
+    view = look.view
     if isinstance(view, ImageView):
-        if "answer" in found.told:  # a caption, and then its words
-            print(found.answer)
+        if "answer" in look.told:  # a caption, and then its words
+            print(look.answer)
         for guess in view.classes:
             print(f"{guess.probability:6.1%}  {guess.label}" + "  (explained)" * guess.explained)
         return
-    print(found.answer)
-    translated = "translation" in found.told
+    print(look.answer)
+    translated = "translation" in look.told
     maps = [each for each in view.maps if each.kind == "decoder cross" or not translated]
     for each in [clearest(maps)] if maps else []:
         console(sys.stdout).print(render_map(each.rows, each.columns, each.mean, each.legend))

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
-from typing import Any, TextIO
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from manyheads import __version__
-from manyheads.cli.plugin_option import Plugins, load_plugins, with_plugins
 from manyheads.cli.show import warn
+from manyheads.cli.table import TABLE, Plugins, load_plugins
 from manyheads.cli.terminal import ReaderGoneError, standard_streams, visible
 from manyheads.errors import (
     InterruptedRunError,
@@ -71,8 +71,8 @@ class _Verbs(TyperGroup):
             return super().invoke(ctx)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        name, found, rest = super().resolve_command(ctx, args)
-        return name, load_verb(name) if name else found, rest
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, load_verb(name) if name else command, rest
 
 
 class _Verb(TyperCommand):
@@ -109,31 +109,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings=HELP,
 )
-VERBS = {
-    "train": "Train a recipe; the run folder is then a model folder.",
-    "translate": "Translate texts: one answer a line, in order; or a document.",
-    "classify": "Classify images: the most probable classes of each, with probabilities.",
-    "caption": "Write the text of images: what they show, or what is printed on them.",
-    "generate": "Continue texts with a language model: greedily, by beam search, or by sampling.",
-    "fill": "Fill each <mask> of texts: the most probable tokens, with probabilities.",
-    "tag": "Put spaces into Korean texts; spaces that are there are ignored.",
-    "read": "Read the printed text in images, line by line, and translate it.",
-    "index": "Index images, to find them with `search`; or bring an index up to date.",
-    "search": "Find images of an index by words, or by an image that they resemble.",
-    "serve": "Serve models to programs and people: an HTTP API and a page.",
-    "evaluate": "Measure a model; log the result in its folder, unless it came with the package.",
-    "export": "Export a model to an engine; keep it only if it answers as on torch.",
-    "compare": "Compare two translators on the same sentences, with significance tests.",
-    "look": "Show what a model attends to in a text or an image: a page to explore.",
-    "lab": "Run an experiment of the atlas: a figure, a table and one sentence.",
-    "info": "Describe a model: its parts, its parameters, how it was trained, what was measured.",
-    "models": "List the shipped models with the licences of their data, and recipes and presets.",
-    "check-data": "Look for damage in parallel text and images: where, and what to do.",
-    "advise": "Recommend a recipe for images on this machine, from what we measured ourselves.",
-    "doctor": "Report problems of a run: with evidence, and with what to change.",
-    "fetch": "Bring a public corpus that the recipes use, or a model of the Hugging Face hub.",
-    "convert": "Make model folders of other libraries' models, and the other way round.",
-}
+VERBS = {verb: table["about"] for verb, table in TABLE.items() if "about" in table}
 
 
 def _not_loaded() -> None:
@@ -147,6 +123,8 @@ for verb, text in VERBS.items():
 @cache
 def load_verb(name: str) -> Any:
     """Import the command of a verb."""
+    from manyheads.cli.options import command  # imports pydantic
+
     module = import_module(f"manyheads.cli.{name.replace('-', '_')}")
     own: typer.Typer | None = getattr(module, "app", None)
     if own is None:
@@ -154,7 +132,9 @@ def load_verb(name: str) -> Any:
         own.command(name=name, context_settings=HELP)(module.run)
     for each in own.registered_commands:
         assert each.callback is not None
-        each.callback, each.cls = with_plugins(each.callback), _Verb
+        word = each.name or each.callback.__name__.replace("_", "-")
+        words = name if word == name else f"{name} {word}"
+        each.callback, each.cls = command(words, each.callback), _Verb
     return typer.main.get_command(own)
 
 
@@ -270,12 +250,5 @@ def _write_report(error: BaseException) -> str:
     return f"The report {path} says where; please send it to the authors. {TRACEBACK}=1 prints it."
 
 
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],  # noqa: ARG001 - as warnings.showwarning
-    filename: str,  # noqa: ARG001 - as warnings.showwarning
-    lineno: int,  # noqa: ARG001 - as warnings.showwarning
-    file: TextIO | None = None,  # noqa: ARG001 - as warnings.showwarning
-    line: str | None = None,  # noqa: ARG001 - as warnings.showwarning
-) -> None:
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     warn(str(message))

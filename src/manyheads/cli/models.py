@@ -1,11 +1,7 @@
 """manyheads models."""
 
-from typing import Annotated
 
-import typer
-
-
-def run(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+def run(json: bool = False) -> None:
     """List the shipped models with the licences of their data, and recipes and presets."""
     from manyheads.cli.show import print_json
     from manyheads.data.text.public_corpora import public_sources
@@ -14,7 +10,7 @@ def run(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = Fals
     from manyheads.project.paths import shipped
 
     models = shipped("pretrained")
-    found = {
+    listed = {
         "models": list(models),
         "recipes": list(shipped("recipes")),
         "presets": list(PRESETS),
@@ -27,9 +23,9 @@ def run(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = Fals
         for name, path in models.items()
     }
     if json:
-        print_json({**found, "licences": licences})
+        print_json({**listed, "licences": licences})
         return
-    for kind, names in found.items():
+    for kind, names in listed.items():
         print(f"{kind:<8} {', '.join(names)}")
     print("\ntrained on data under these licences:")
     for name, each in licences.items():

@@ -1,8 +1,9 @@
-"""Options of commands, made from the parameters of requests."""
+"""Options of commands: parameters of requests, what `options.toml` describes, and --plugin."""
 
 import inspect
 import re
-from collections.abc import Callable
+from collections import ChainMap
+from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
 from types import UnionType
@@ -15,9 +16,66 @@ from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.asks.load_options import LoadOptions
 from manyheads.asks.option import option_of
 from manyheads.asks.request import Request
+from manyheads.cli.table import TABLE, Plugins, load_plugins
+from manyheads.cli.terminal import escape_controls
 from manyheads.errors import UsageError
 
 ENDLESS = 2**31 - 1  # a bound of this size is not worth showing
+
+
+def command(words: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a command of a function, which prints without control characters.
+
+    It has the options of the requests that the function takes; the inputs of a `BatchRequest` stay
+    empty, and a parameter that the function has of its own is not made an option.
+
+    Args:
+        words: the command's, such as "convert timm".
+        function: what it does.
+    """
+    signature = inspect.signature(function)
+    described = ChainMap(TABLE.get(words, {}), TABLE[words.split()[0]], TABLE["*"])
+    made: dict[str, tuple[type[Request], list[str]]] = {}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in signature.parameters.items():
+        kind = parameter.annotation
+        if isinstance(kind, type) and issubclass(kind, Request):
+            names = [part for part in shown(kind) if part not in signature.parameters]
+            made[name] = kind, names
+            parameters += [command_parameter(kind, part) for part in names]
+        else:
+            if get_origin(kind) is not Annotated:
+                kind = Annotated[kind, _described(name, described[name])]
+            kw_only = inspect.Parameter.KEYWORD_ONLY
+            parameters.append(parameter.replace(kind=kw_only, annotation=kind))
+
+    @wraps(function)
+    def run(*, plugin: list[str] | None = None, **options: Any) -> Any:
+        escape_controls()
+        load_plugins(plugin)
+        requests = {}
+        for name, (kind, names) in made.items():
+            values = {part: _value(kind, part, options.pop(part)) for part in names}
+            if (field := getattr(kind, "input_field", None)) is not None:
+                values[field] = ()
+            requests[name] = kind(**values)
+        return function(**options, **requests)
+
+    own = inspect.signature(run, follow_wrapped=False).parameters["plugin"]
+    order = sorted(parameters, key=lambda each: each.default is not inspect.Parameter.empty)
+    order.append(own.replace(annotation=Plugins))
+    run.__signature__ = signature.replace(parameters=order)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in order}
+    return run
+
+
+def _described(name: str, described: str | Mapping[str, Any]) -> Any:
+    """Return the option or argument that `options.toml` describes."""
+    parts = {"help": described} if isinstance(described, str) else dict(described)
+    if (metavar := parts.pop("argument", None)) is not None:
+        return typer.Argument(metavar=metavar, **parts)
+    flag = parts.pop("flag", f"--{name.replace('_', '-')}")
+    return typer.Option(flag, rich_help_panel=parts.pop("panel", None), **parts)
 
 
 def annotation(request: type[Request], name: str) -> Any:
@@ -25,14 +83,14 @@ def annotation(request: type[Request], name: str) -> Any:
     field = request.model_fields[name]
     option = option_of(field)
     assert option is not None
-    given, bounds = _plain(field.annotation)
-    kind = given if given in (int, float, bool, Path) else str
-    several = get_origin(given) is tuple and option.read is None
+    plain, bounds = _plain(field.annotation)
+    kind = plain if plain in (int, float, bool, Path) else str
+    several = get_origin(plain) is tuple and option.read is None
     common: dict[str, Any] = {"help": option.help, "metavar": option.metavar}
     if kind in (int, float):
         common |= _range([*field.metadata, *bounds])
     shown: Any = list[kind] if several else kind  # type: ignore[valid-type]
-    optional = field.default is None or given not in (int, float, bool, Path, str)
+    optional = field.default is None or plain not in (int, float, bool, Path, str)
     if not field.is_required() and kind is not bool and (several or optional):
         shown = shown | None
     if option.argument:
@@ -44,28 +102,28 @@ def annotation(request: type[Request], name: str) -> Any:
     return Annotated[shown, typer.Option(flag, rich_help_panel=option.panel, **common)]
 
 
-def _plain(given: Any) -> tuple[Any, list[Any]]:
+def _plain(kind: Any) -> tuple[Any, list[Any]]:
     """Return a type without None and without what is annotated to it, and that."""
-    found: list[Any] = []
+    metadata: list[Any] = []
     while True:
-        origin, parts = get_origin(given), get_args(given)
+        origin, parts = get_origin(kind), get_args(kind)
         if origin is Annotated:
-            given, found = parts[0], [*parts[1:], *found]
+            kind, metadata = parts[0], [*parts[1:], *metadata]
         elif origin in (Union, UnionType):
-            given = next(each for each in parts if each is not type(None))
+            kind = next(each for each in parts if each is not type(None))
         else:
-            return given, found
+            return kind, metadata
 
 
 def _range(metadata: list[Any]) -> dict[str, Any]:
     """Return the bounds of a number."""
-    found: dict[str, Any] = {}
+    bounds: dict[str, Any] = {}
     for each in metadata:
         if isinstance(each, Ge):
-            found["min"] = each.ge
+            bounds["min"] = each.ge
         elif isinstance(each, Le) and float(str(each.le)) < ENDLESS:
-            found["max"] = each.le
-    return found
+            bounds["max"] = each.le
+    return bounds
 
 
 def command_parameter(request: type[Request], name: str) -> inspect.Parameter:
@@ -83,40 +141,6 @@ def shown(request: type[Request]) -> list[str]:
     return [name for name, field in request.model_fields.items() if option_of(field)]
 
 
-def with_requests(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of the requests that its signature has.
-
-    The command takes what is made of them; the inputs of a `BatchRequest` stay empty, and a
-    parameter that the command has of its own is not made an option.
-    """
-    signature = inspect.signature(command)
-    made: dict[str, tuple[type[Request], list[str]]] = {}
-    parameters: list[inspect.Parameter] = []
-    for name, each in signature.parameters.items():
-        kind = each.annotation
-        if isinstance(kind, type) and issubclass(kind, Request):
-            names = [part for part in shown(kind) if part not in signature.parameters]
-            made[name] = kind, names
-            parameters += [command_parameter(kind, part) for part in names]
-        else:
-            parameters.append(each.replace(kind=inspect.Parameter.KEYWORD_ONLY))
-
-    @wraps(command)
-    def run(**options: Any) -> Any:
-        requests = {}
-        for name, (kind, names) in made.items():
-            given = {part: _value(kind, part, options.pop(part)) for part in names}
-            if (field := getattr(kind, "input_field", None)) is not None:
-                given[field] = ()
-            requests[name] = kind(**given)
-        return command(**options, **requests)
-
-    order = sorted(parameters, key=lambda each: each.default is not inspect.Parameter.empty)
-    run.__signature__ = signature.replace(parameters=order)  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in order}
-    return run
-
-
 def _value(request: type[Request], name: str, given: Any) -> Any:
     field = request.model_fields[name]
     option = option_of(field)
@@ -127,8 +151,6 @@ def _value(request: type[Request], name: str, given: Any) -> Any:
     return tuple(given) if isinstance(given, list) else given
 
 
-Json = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
-Model = Annotated[str, typer.Option(help="Shipped model, folder, or hf:USER/MODEL.")]
 Remote = annotation(EvaluateRequest, "remote")
 Split = annotation(EvaluateRequest, "split")
 Final = annotation(EvaluateRequest, "final")
@@ -143,10 +165,10 @@ def read_image_size(text: str) -> tuple[int, int]:
     Raises:
         UsageError: it is neither.
     """
-    found = re.fullmatch(r"(\d{1,9})(?:[xX](\d{1,9}))?", text)
-    if found is None or int(found[1]) < 1 or (found[2] and int(found[2]) < 1):
+    sides = re.fullmatch(r"(\d{1,9})(?:[xX](\d{1,9}))?", text)
+    if sides is None or int(sides[1]) < 1 or (sides[2] and int(sides[2]) < 1):
         raise UsageError(
             f"--image-size is {text!r}: give pixels as one number, or as height and width, "
             "such as 384 or 256x384."
         )
-    return int(found[1]), int(found[2] or found[1])
+    return int(sides[1]), int(sides[2] or sides[1])

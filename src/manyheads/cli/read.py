@@ -1,19 +1,19 @@
 """manyheads read."""
 
+from pathlib import Path
+
 from manyheads.asks.load_options import LoadOptions
 from manyheads.asks.read_request import ReadAnswer, ReadRequest
-from manyheads.cli.images import Paths, print_answers
-from manyheads.cli.options import Json, Model, with_requests
+from manyheads.cli.images import print_answers
 from manyheads.cli.terminal import visible_name
 
 
-@with_requests
 def run(
     request: ReadRequest,
     load: LoadOptions,
-    paths: Paths = None,
-    model: Model = "read-ko",
-    json: Json = False,
+    paths: list[Path] | None = None,
+    model: str = "read-ko",
+    json: bool = False,
 ) -> None:
     """Read the printed text in images, line by line, and translate it.
 
@@ -38,4 +38,4 @@ def run(
         print(end="\n" if several else "", flush=True)
 
     both = ReadingTranslator(reader, request)
-    print_answers(paths, both.answer, ReadAnswer, show, json=json)
+    print_answers(paths, both.answer, request, ReadAnswer, show, json=json)

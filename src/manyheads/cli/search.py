@@ -1,36 +1,25 @@
 """manyheads search."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from manyheads.asks.image_search_request import FoundImage, ImageSearchRequest
 from manyheads.asks.load_options import LoadOptions
-from manyheads.cli.options import with_requests
 from manyheads.cli.terminal import visible_name
 
 if TYPE_CHECKING:
     from manyheads.asks.image_search_request import FoundImage
 
 
-@with_requests
 def run(
     request: ImageSearchRequest,
     load: LoadOptions,
-    index: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Folder that `manyheads index` made.")
-    ],
-    queries: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="TEXT|IMAGE", help="Words, or a path of an image; without any, stdin's lines."
-        ),
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="The index's model, if it is not where it was.")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object a query.")] = False,
+    index: Path,
+    queries: list[str] | None = None,
+    model: str | None = None,
+    json: bool = False,
 ) -> None:
     """Find images of an index by words, or by an image that they resemble.
 

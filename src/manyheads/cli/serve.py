@@ -1,89 +1,30 @@
 """manyheads serve."""
 
 import os
+import webbrowser
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from manyheads.asks.load_options import LoadOptions
-from manyheads.cli.options import with_requests
 from manyheads.web.settings import Limits
 
 TOKEN = "MANYHEADS_TOKEN"  # in the environment: what clients must send
 
-ACCESS, MORE = "Access", "More processes"  # panels of the help
 
-
-@with_requests
 def run(
     load: LoadOptions,
-    models: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[MODEL]...", help="Models; without any, those shipped."),
-    ] = None,
-    host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Address to listen to; by default this machine.")
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port to listen to; 0 takes a free one.")
-    ] = 8000,
-    index: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Index of images to search (`manyheads index`)."),
-    ] = None,
-    processes: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            max=256,
-            rich_help_panel=MORE,
-            help="Processes that answer at the port, each with its own models.",
-        ),
-    ] = 1,
-    ray: Annotated[
-        bool,
-        typer.Option(
-            "--ray",
-            rich_help_panel=MORE,
-            help="Answer with replicas on a Ray cluster: that of RAY_ADDRESS, else one that is "
-            "started here.",
-        ),
-    ] = False,
-    replicas: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=1024,
-            rich_help_panel=MORE,
-            help="With --ray: number of replicas; by default as many as the load asks for.",
-        ),
-    ] = None,
-    open: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
-    token_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            rich_help_panel=ACCESS,
-            help="File with a token that clients must send; or set MANYHEADS_TOKEN.",
-        ),
-    ] = None,
-    public: Annotated[
-        bool,
-        typer.Option(
-            "--public",
-            rich_help_panel=ACCESS,
-            help="Let everybody ask who can reach ADDRESS: without a token.",
-        ),
-    ] = False,
-    look_tokens: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            help="Tokens of the texts of one look: its time grows with their square.",
-        ),
-    ] = Limits.look,
+    models: list[str] | None = None,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    index: Path | None = None,
+    processes: int = 1,
+    ray: bool = False,
+    replicas: int | None = None,
+    open: bool = False,
+    token_file: Path | None = None,
+    public: bool = False,
+    look_tokens: int = Limits.look,
 ) -> None:
     """Serve models to programs and people: an HTTP API and a page.
 
@@ -120,9 +61,10 @@ def run(
             ending.callback(worker.kill)
         try:
             with without_collection():
-                from manyheads.web.processes import serve_in_processes
+                from manyheads.web.processes import ServerProcesses
                 from manyheads.web.served import ServedOptions
-                from manyheads.web.server import bind, serve
+                from manyheads.web.server import STOPPED, address_of, bind
+                from manyheads.web.server import run as answer
         except ModuleNotFoundError as error:
             package = (error.name or "").partition(".")[0]
             if package not in ("fastapi", "prometheus_client", "starlette", "uvicorn", "h11"):
@@ -135,16 +77,14 @@ def run(
             serve_on_ray(options, settings, replicas, own_worker=own_worker, say=warn)
             return
         listening = ending.enter_context(bind(settings))
+        served = options.make(limits, worker)
+        address = address_of(listening)
+        several = f" by {processes} processes" if processes > 1 else ""
+        warn(f"serving {', '.join(served.models)} at {address}{several} (Ctrl-C stops)")
         if processes == 1:
-            served = options.make(settings.limits, worker)
-            serve(served, settings, listening, say=warn, opens=open)
+            opens = partial(webbrowser.open, address) if open else None
+            answer(served, settings, listening, opens)
         else:
-            serve_in_processes(
-                options,
-                settings,
-                listening,
-                processes,
-                own_worker=own_worker,
-                say=warn,
-                opens=open,
-            )
+            opened = address if open else None
+            ServerProcesses(options, settings, listening, processes, own_worker, opened).run()
+        warn(STOPPED)

@@ -119,16 +119,16 @@ def print_tables(tables: "Sequence[Table]") -> None:
         paper.print(drawn)
 
 
-def _print_alignment(found: Mapping[str, Any] | None) -> None:
-    if found is None:
+def _print_alignment(alignment: Mapping[str, Any] | None) -> None:
+    if alignment is None:
         print("  alignment: no word of the translations has a known origin")
         return
     parts = ", ".join(
-        f"{100 - found[name]['error']:.2f}% of {found[name]['of']:,} {name}"
+        f"{100 - alignment[name]['error']:.2f}% of {alignment[name]['of']:,} {name}"
         for name in ("words", "numbers")
-        if name in found
+        if name in alignment
     )
-    print(f"  alignment: {parts} of known origin, by {found['reader']}")
+    print(f"  alignment: {parts} of known origin, by {alignment['reader']}")
 
 
 Row = tuple[str, int | None, str, str, str]  # severity, count, lines, what it is, more about it

@@ -10,9 +10,9 @@ LEAST = 0.001  # of a probability or a weight that is printed
 def print_steps(view: TextView) -> None:
     """Print each step of a search: the output so far, what may come next, where it looks."""
     looks = _looks(view)
-    said = ""
+    output = ""
     for number, step in enumerate(view.steps):
-        print(f"step {number + 1}  {said.strip() or '(nothing yet)'}")
+        print(f"step {number + 1}  {output.strip() or '(nothing yet)'}")
         print(f"  chosen    {_shares([(step.token, step.probability)])}")
         print(f"  top-k     {_shares(step.candidates)}")
         if looks is not None:
@@ -20,7 +20,7 @@ def print_steps(view: TextView) -> None:
             weights = zip(columns, rows[number], strict=True)
             most = sorted(weights, key=lambda pair: -pair[1])[:LOOKS]
             print(f"  looks at  {_shares(most)}")
-        said += step.token.replace(SPACE, " ")
+        output += step.token.replace(SPACE, " ")
     if looks is not None:
         print(f"where it looks: {looks[0]}")
     print()
@@ -28,10 +28,10 @@ def print_steps(view: TextView) -> None:
 
 def print_alignment(view: TextView) -> None:
     """Print which output tokens come from which source token, in the order of the output."""
-    found = view.alignment
-    assert found is not None
+    alignment = view.alignment
+    assert alignment is not None
     groups: list[tuple[int, list[str]]] = []
-    for row, column, _ in found.links:
+    for row, column, _ in alignment.links:
         if not groups or groups[-1][0] != column:
             groups.append((int(column), []))
         groups[-1][1].append(view.output[int(row)])
@@ -39,7 +39,7 @@ def print_alignment(view: TextView) -> None:
         f"{label(''.join(tokens))} ← {label(view.source[column])}" for column, tokens in groups
     ]
     print(f"alignment: {', '.join(pairs)}")
-    print(f"  {found.legend}; {found.why}")
+    print(f"  {alignment.legend}; {alignment.why}")
 
 
 def _shares(pairs: list[tuple[str, float]]) -> str:

@@ -4,6 +4,7 @@ import codecs
 import os
 import re
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
@@ -13,6 +14,8 @@ from manyheads.errors import OutputError
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+PATIENCE = 0.3  # seconds that work may take before it is shown
 
 # C0 but tab and line end, DEL, C1; overrides and isolates of the direction of writing.
 _CONTROLS = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\r(?!\n)")
@@ -29,7 +32,7 @@ def visible(text: str) -> str:
         >>> print(visible("\x1b[31mred.png"))
         \x1b[31mred.png
     """
-    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return _CONTROLS.sub(lambda control: control[0].encode("unicode_escape").decode(), text)
 
 
 def visible_name(name: str) -> str:
@@ -121,6 +124,31 @@ def console(stream: TextIO) -> "Console":
     if isinstance(stream, _Stream):
         file = cast(TextIO, _Stream(stream.stream))
     return Console(file=file, markup=False, emoji=False, highlight=False)
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Show on a terminal what is being done, and for how long, beyond `PATIENCE` seconds."""
+    screen = console(sys.stderr)
+    if not screen.is_terminal:
+        yield
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
+    shown = Progress(
+        *columns, console=screen, transient=True, redirect_stdout=False, redirect_stderr=False
+    )
+    shown.add_task(visible(what), total=None)
+    late = threading.Timer(PATIENCE, shown.start)
+    late.start()
+    try:
+        yield
+    finally:
+        late.cancel()
+        late.join()
+        with suppress(ReaderGoneError, OutputError):
+            shown.stop()
 
 
 @contextmanager

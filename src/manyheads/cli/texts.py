@@ -15,7 +15,7 @@ def texts(arguments: list[str] | None) -> Iterator[str]:
 
 def _checked(arguments: list[str]) -> Iterator[str]:
     """Refuse what the shell passed on in another encoding."""
-    from manyheads.data.text.surrogates import reject_surrogates
+    from manyheads.data.text.encoding import reject_surrogates
 
     for number, text in enumerate(arguments, 1):
         reject_surrogates([text], f"text {number},")

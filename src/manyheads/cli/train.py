@@ -1,30 +1,14 @@
 """manyheads train."""
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 
 def run(
-    recipe: Annotated[
-        str,
-        typer.Argument(metavar="RECIPE", help="Name of a shipped recipe, or path of a TOML file."),
-    ],
-    overrides: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="KEY=VALUE", help="Changes: train.steps=200; train.muon= takes one out."
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Run folder; runs/RECIPE if not given."),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the last checkpoint.")
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the evaluation as JSON.")] = False,
+    recipe: str,
+    overrides: list[str] | None = None,
+    out: Path | None = None,
+    resume: bool = False,
+    json: bool = False,
 ) -> None:
     """Train a recipe; the run folder is then a model folder.
 

@@ -4,90 +4,28 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from manyheads.asks.load_options import LoadOptions
-from manyheads.asks.option import ANSWERS
 from manyheads.asks.translate_request import TranslateRequest
-from manyheads.cli.options import Model, with_requests
 
 if TYPE_CHECKING:
     from manyheads.predict.base_predictor import Predictor
 
-DOCUMENTS = "Documents"  # a panel of the help
 
-
-@with_requests
 def run(
     request: TranslateRequest,
     load: LoadOptions,
-    texts: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="TEXT", help="Texts; without any, the lines of stdin."),
-    ] = None,
-    model: Model = "en-de",
-    file: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH",
-            rich_help_panel=DOCUMENTS,
-            help="Document to translate, - for stdin; keeps lines, tags, numbers, ... Or a table: "
-            "'folder/*.parquet'.",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            rich_help_panel=DOCUMENTS,
-            help="File to write the translation to; .parquet gets columns of sources and "
-            "translations.",
-        ),
-    ] = None,
-    column: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            rich_help_panel=DOCUMENTS,
-            help="Column of a .parquet table with the texts; by default the source language, "
-            "text, or the only one.",
-        ),
-    ] = None,
-    glossary: Annotated[
-        Path | None,
-        typer.Option(
-            rich_help_panel=DOCUMENTS,
-            help="Required translations: lines of term, tab, translation.",
-        ),
-    ] = None,
-    format: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=DOCUMENTS,
-            help="text, markdown, html, docx or xlsx; by default by the document's ending.",
-        ),
-    ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", rich_help_panel=ANSWERS, help="One JSON object a line.")
-    ] = False,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=256,
-            help="With --file: so many processes translate it. With --out too, one that was "
-            "stopped goes on when the command is given again.",
-        ),
-    ] = None,
-    ray: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="With --file: a Ray cluster translates it, with --workers actors. local starts "
-            "one here; auto or HOST:PORT name one that runs.",
-        ),
-    ] = None,
+    texts: list[str] | None = None,
+    model: str = "en-de",
+    file: str | None = None,
+    out: Path | None = None,
+    column: str | None = None,
+    glossary: Path | None = None,
+    format: str | None = None,
+    json: bool = False,
+    workers: int | None = None,
+    ray: str | None = None,
 ) -> None:
     """Translate texts: one answer a line, in order; or a document."""
     from manyheads.cli import bulk, documents
@@ -122,31 +60,21 @@ def run(
             raise UsageError(f"{model} translates texts only: leave out --file and --glossary.")
         _translate(translator, request, read(texts), at_a_time, json=json)
         return
-    options = request.decode(translator.decode)
     if file is not None:
         processes = partial(bulk.processes, model, workers, ray, out, load)
         documents.document(
             translator,
+            request,
             file,
             out=out,
             format=format,
             column=column,
             glossary=glossary,
-            options=options,
-            seed=request.seed,
             json=json,
             processes=None if workers is None and ray is None else processes,
         )
     elif glossary is not None:
-        documents.lines(
-            translator,
-            read(texts),
-            glossary=glossary,
-            options=options,
-            seed=request.seed,
-            json=json,
-            at_a_time=at_a_time,
-        )
+        documents.lines(translator, request, read(texts), glossary, at_a_time, json=json)
     else:
         _translate(translator, request, read(texts), at_a_time, json=json)
 

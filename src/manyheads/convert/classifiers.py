@@ -37,7 +37,7 @@ from manyheads.tasks.classify.recipe import ClassifyRecipe
 from manyheads.tasks.embed.recipe import EmbedRecipe
 
 Library = Literal["timm", "hf", "torchvision", "google"]
-HALF = Image(mean=families.HALF, std=families.HALF, crop=1.0, resize_mode="stretch")
+HALF = Image(mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5), crop=1.0, resize_mode="stretch")
 # Of Hugging Face: kinds whose config.json tells an image size; the first allow no other.
 FIXED = ("clip", "clip_vision_model", "deit", "siglip", "siglip_vision_model", "vit")
 SIZED = (*FIXED, "swin")
@@ -84,23 +84,23 @@ def from_images(
         UsageError: not a model that ours can be; `out` is in use.
     """
     refuse_used(out)
-    with opened(source) as given:
-        return _convert(library, given, out, architecture, image_size)
+    with opened(source) as opened_source:
+        return _convert(library, opened_source, out, architecture, image_size)
 
 
 def _convert(
-    library: Library, given: Source, out: Path, architecture: str | None, image_size: Size | None
+    library: Library, source: Source, out: Path, architecture: str | None, image_size: Size | None
 ) -> ConvertedImages:
-    if library == "hf" and is_image_text(given):
-        return from_image_text(given, out, image_size=image_size)
-    plan = PLANS[library](given, architecture)
+    if library == "hf" and is_image_text(source):
+        return from_image_text(source, out, image_size=image_size)
+    plan = PLANS[library](source, architecture)
     plan.convert.check(plan.settings)  # before the weights of the hub are fetched
     # A size that the user names may also be the one that the weights were made for.
-    with misfits(given.where):
-        config, state = plan.convert(plan.settings | {"wanted_size": image_size}, given.tensors)
+    with misfits(source.where):
+        config, state = plan.convert(plan.settings | {"wanted_size": image_size}, source.tensors)
         named = config.height, config.width
         if image_size is None and plan.prepared.size not in (None, named):
-            _check_size(plan, named, given.where)
+            _check_size(plan, named, source.where)
         size = image_size or plan.prepared.size or named
         if max(size) > LARGEST:
             raise UsageError(
@@ -111,40 +111,35 @@ def _convert(
             config, state = resize(config, state, size, library)
         config = TypeAdapter(type(config)).validate_python(asdict(config))
         state = {name: tensor.contiguous().clone() for name, tensor in state.items()}
-    check_fit(config, state, given.where)
-    encodes = _is_encoder(config, state, given.tensors)
-    recipe = _recipe(config, plan, given, library, encodes=encodes)
-    labels, remarks = ([], []) if encodes else _labels(given.about, config.classes)
+    check_fit(config, state, source.where)
+    encodes = _is_encoder(config, state, source.tensors)
+    recipe = _recipe(config, plan, source, library, encodes=encodes)
+    labels, remarks = ([], []) if encodes else _labels(source.about, config.classes)
     with model_folder(out, recipe, config, state) as folder:
         if encodes:
             write_preprocessing(folder, recipe.image)
         else:
             write_labels(folder, recipe.image, labels)
-    return ConvertedImages(
-        out,
-        count_parameters(config),
-        0 if encodes else config.classes,
-        (config.height, config.width),
-        [*plan.remarks, *remarks],
-        recipe.task,
-    )
+    size, remarks = (config.height, config.width), [*plan.remarks, *remarks]
+    classes = 0 if encodes else config.classes
+    return ConvertedImages(out, count_parameters(config), classes, size, remarks, recipe.task)
 
 
 # --- What a source says -------------------------------------------------------------------------
 
 
-def _plan_timm(given: Source, architecture: str | None) -> _Plan:
-    told_name = given.about.get("architecture")
-    name = _agreed(told_name if isinstance(told_name, str) else None, architecture, given.where)
+def _plan_timm(source: Source, architecture: str | None) -> _Plan:
+    stated = source.about.get("architecture")
+    name = _agreed(stated if isinstance(stated, str) else None, architecture, source.where)
     if name is None:
-        raise UsageError(_without_name("timm", given.where, families.TIMM))
+        raise UsageError(_without_name("timm", source.where, families.TIMM))
     family, settings = understand(name, families.TIMM)
     convert = family.convert
-    told, arguments = _pretrained(given), table(given.about, "model_args")
-    if isinstance(given.about.get("global_pool"), str):
-        arguments.setdefault("global_pool", given.about["global_pool"])
-    if told:
-        prepared = from_timm(told, given.where)
+    pretrained, arguments = _pretrained(source), table(source.about, "model_args")
+    if isinstance(source.about.get("global_pool"), str):
+        arguments.setdefault("global_pool", source.about["global_pool"])
+    if pretrained:
+        prepared = from_timm(pretrained, source.where)
         settings["img_size"] = prepared.size
         return _Plan(convert, settings | arguments, prepared._replace(size=None), name, [])
     image, size = family.image, settings.get("img_size", 224)
@@ -153,38 +148,38 @@ def _plan_timm(given: Source, architecture: str | None) -> _Plan:
     return _Plan(convert, settings | arguments, from_default(image), name, [assumed(name)])
 
 
-def _plan_torchvision(given: Source, architecture: str | None) -> _Plan:
+def _plan_torchvision(source: Source, architecture: str | None) -> _Plan:
     if architecture is None:
-        raise UsageError(_without_name("torchvision", given.where, families.TORCHVISION))
+        raise UsageError(_without_name("torchvision", source.where, families.TORCHVISION))
     family, settings = understand(architecture, families.TORCHVISION)
     prepared = from_default(family.images.get(base_name(architecture), family.image))
     return _Plan(family.convert, settings, prepared, architecture, [assumed(architecture)])
 
 
-def _plan_hf(given: Source, architecture: str | None) -> _Plan:
-    told = given.about.get("model_type")
-    if not isinstance(told, str):
+def _plan_hf(source: Source, architecture: str | None) -> _Plan:
+    stated = source.about.get("model_type")
+    if not isinstance(stated, str):
         raise UsageError(
-            f"{given.where} comes without a config.json that tells its model_type: give the whole "
+            f"{source.where} comes without a config.json that tells its model_type: give the whole "
             "folder of a Hugging Face model."
         )
-    kind = _agreed(told, architecture, given.where)
+    kind = _agreed(stated, architecture, source.where)
     if kind not in families.HF:
         raise UsageError(
             f"The model_type {kind!r} is none that can be converted. Understood are "
             f"{', '.join(families.HF)}."
         )
-    prepared = from_transformers(given.processor, kind, given.where)
-    if given.processor is None and kind in SIZED:
+    prepared = from_transformers(source.processor, kind, source.where)
+    if source.processor is None and kind in SIZED:
         prepared = prepared._replace(size=None)
-    remarks = [assumed(kind)] if given.processor is None else []
-    return _Plan(families.HF[kind], given.about, prepared, kind, remarks)
+    remarks = [assumed(kind)] if source.processor is None else []
+    return _Plan(families.HF[kind], source.about, prepared, kind, remarks)
 
 
-def _plan_google(given: Source, architecture: str | None) -> _Plan:
+def _plan_google(source: Source, architecture: str | None) -> _Plan:
     # Their code squeezes images, and has no file that says otherwise; the origin is its name.
     prepared = Prepared(asdict(HALF))
-    return _Plan(families.GOOGLE, {}, prepared, architecture or given.where.stem, [])
+    return _Plan(families.GOOGLE, {}, prepared, architecture or source.where.stem, [])
 
 
 PLANS = {
@@ -195,24 +190,24 @@ PLANS = {
 }
 
 
-def _agreed(told: str | None, given: str | None, where: Path) -> str | None:
+def _agreed(stated: str | None, wanted: str | None, where: Path) -> str | None:
     """Return the architecture that a folder tells, or the user; both must say the same.
 
     Weights of one architecture often fit another, which answers something else.
     """
-    if told is not None and given is not None and base_name(told) != base_name(given):
+    if stated is not None and wanted is not None and base_name(stated) != base_name(wanted):
         raise UsageError(
-            f"{where} says that its architecture is {told!r}, but `architecture` is {given!r}: "
+            f"{where} says that its architecture is {stated!r}, but `architecture` is {wanted!r}: "
             "leave `architecture` out."
         )
-    return told if given is None else given
+    return stated if wanted is None else wanted
 
 
-def _pretrained(given: Source) -> Mapping[str, Any]:
+def _pretrained(source: Source) -> Mapping[str, Any]:
     """Return timm's pretrained_cfg, which is the whole file in its first form."""
-    about = given.about
+    about = source.about
     is_first = "pretrained_cfg" not in about and {"input_size", "mean"} & about.keys()
-    return about if is_first else table(given.about, "pretrained_cfg")
+    return about if is_first else table(source.about, "pretrained_cfg")
 
 
 def _check_size(plan: _Plan, model: Size, where: Path) -> None:
@@ -246,7 +241,7 @@ def _is_encoder(config: Any, state: State, tensors: Tensors) -> bool:
 
 
 def _recipe(
-    config: Any, plan: _Plan, given: Source, library: Library, *, encodes: bool
+    config: Any, plan: _Plan, source: Source, library: Library, *, encodes: bool
 ) -> ClassifyRecipe | EmbedRecipe:
     if config.channels not in MODES:
         raise UsageError(
@@ -254,42 +249,34 @@ def _recipe(
             "those of 1 (grey) or 3 (colour)."
         )
     size = (config.height, config.width)
-    image = preprocessing(plan.prepared, size, MODES[config.channels], given.where)
-    problem = given.about.get("problem_type")
+    image = preprocessing(plan.prepared, size, MODES[config.channels], source.where)
+    problem = source.about.get("problem_type")
     if problem == "regression":
-        raise UsageError(f"{given.where} is a regression (problem_type), not a classifier.")
-    data = f"{CONVERTED}{given.origin}"
-    converted = given.converted(library, architecture=plan.architecture)
-    model = {"preset": nearest_preset(config)}
+        raise UsageError(f"{source.where} is a regression (problem_type), not a classifier.")
+    data = f"{CONVERTED}{source.origin}"
+    tables: dict[str, Any] = {
+        "image": image,
+        "converted": source.converted(library, architecture=plan.architecture),
+        "model": {"preset": nearest_preset(config)},
+    }
     if encodes:
-        return EmbedRecipe(
-            task="embed",
-            data=ImageData(train=data, valid=data),
-            image=image,
-            converted=converted,
-            model=model,
-        )
-    return ClassifyRecipe(
-        task="classify",
-        data=LabelledImageData(
-            train=data, valid=data, multi_label=problem == "multi_label_classification"
-        ),
-        image=image,
-        converted=converted,
-        model=model,
+        return EmbedRecipe(task="embed", data=ImageData(train=data, valid=data), **tables)
+    labelled = LabelledImageData(
+        train=data, valid=data, multi_label=problem == "multi_label_classification"
     )
+    return ClassifyRecipe(task="classify", data=labelled, **tables)
 
 
 def _labels(about: Mapping[str, Any], classes: int) -> tuple[list[str], list[str]]:
     """Return the names of the classes, or their numbers where nobody tells; and what to say."""
     inner = about.get("pretrained_cfg")
-    told = about.get("label_names") or about.get("labels")
-    if told is None and isinstance(inner, Mapping):
-        told = inner.get("label_names")
-    if told is None and isinstance(about.get("id2label"), Mapping):
+    names = about.get("label_names") or about.get("labels")
+    if names is None and isinstance(inner, Mapping):
+        names = inner.get("label_names")
+    if names is None and isinstance(about.get("id2label"), Mapping):
         numbered = about["id2label"]
-        told = [numbered.get(str(number)) for number in range(classes)]
+        names = [numbered.get(str(number)) for number in range(classes)]
     numbers = [str(number) for number in range(classes)]
-    if not isinstance(told, list) or len(told) != classes or None in told:
+    if not isinstance(names, list) or len(names) != classes or None in names:
         return numbers, ["The names of the classes are not known: they are numbers, from 0."]
-    return [str(name) for name in told], []
+    return [str(name) for name in names], []

@@ -69,19 +69,13 @@ def _read_arrays(path: Path) -> dict[str, Tensor]:
 def _unwrapped(loaded: Any) -> dict[str, Tensor]:
     """Find the weights in what a training script stored."""
     for _ in range(DEEPEST):  # it may contain itself
-        inner = [
-            loaded[key]
-            for key in WRAPPERS
-            if isinstance(loaded, Mapping) and isinstance(loaded.get(key), Mapping)
-        ]
+        tables = loaded if isinstance(loaded, Mapping) else {}
+        inner = [tables[key] for key in WRAPPERS if isinstance(tables.get(key), Mapping)]
         if not inner:
             break
         loaded = inner[0]
-    tensors = (
-        {str(name): tensor for name, tensor in loaded.items() if torch.is_tensor(tensor)}
-        if isinstance(loaded, Mapping)
-        else {}
-    )
+    named = loaded.items() if isinstance(loaded, Mapping) else ()
+    tensors = {str(name): tensor for name, tensor in named if torch.is_tensor(tensor)}
     if not tensors:
         raise ValueError("There are no named tensors in it.")
     if all(name.startswith("module.") for name in tensors):  # trained on several devices

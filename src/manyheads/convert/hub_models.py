@@ -25,13 +25,13 @@ def fetch_model(name: str) -> Path:
     folder = read_hub_name(name).under()
     if folder.is_dir():
         return folder
-    with opened(name) as given:
+    with opened(name) as source:
         if not folder.is_dir():  # another process may have made it meanwhile
-            library = families.check(given.about)
+            library = families.check(source.about)
             made = (
-                from_marian(given, folder)
+                from_marian(source, folder)
                 if library == "marian"
-                else from_images(library, given, folder)
+                else from_images(library, source, folder)
             )
             for remark in made.remarks:
                 warnings.warn(f"{name}: {remark}", stacklevel=2)

@@ -24,8 +24,8 @@ from manyheads.data.tokenizers.hub_tokenizers import (
     byte_pairs,
     clip_byte_pairs,
     read_tokenizer,
-    read_vocabulary,
 )
+from manyheads.data.tokenizers.marian_tokenizer import read_vocabulary
 from manyheads.errors import FolderError, UsageError
 from manyheads.files import write_atomically
 from manyheads.models.captioner import CaptionerConfig
@@ -52,11 +52,11 @@ class _Tokens:
     tokenizer: TokenizerOfHub
     file: str
     content: bytes
-    told: dict[str, Any]  # tokenizer_config.json, or special_tokens_map.json
+    settings: dict[str, Any]  # tokenizer_config.json, or special_tokens_map.json
 
     def special(self, key: str, folder: Path) -> int:
         """Return the id of a special token, such as that of "eos_token"."""
-        name = self.told.get(key)
+        name = self.settings.get(key)
         name = name.get("content") if isinstance(name, dict) else name
         found = self.tokenizer.number(name) if isinstance(name, str) else None
         if found is None:
@@ -67,22 +67,26 @@ class _Tokens:
         return found
 
 
-def is_image_text(given: Source) -> bool:
+def is_image_text(source: Source) -> bool:
     """Say whether a source is a CLIP or SigLIP with texts, or a captioner.
 
     Weights decide; those of the hub are fetched when the other files are in order.
     """
-    about = given.about
+    about = source.about
     if not isinstance(about.get("model_type"), str) or not families.has_texts(about):
         return False
-    if given.revision is not None:
+    if source.revision is not None:
         kind = about.get("encoder", about)["model_type"]
-        from_transformers(given.processor, kind, given.where)
-        _read_tokens(given.where)
-    return about["model_type"] == "vision-encoder-decoder" or clip_weights.is_matcher(given.tensors)
+        from_transformers(source.processor, kind, source.where)
+        _read_tokens(source.where)
+    return about["model_type"] == "vision-encoder-decoder" or clip_weights.is_matcher(
+        source.tensors
+    )
 
 
-def from_image_text(given: Source, out: Path, *, image_size: Size | None = None) -> ConvertedImages:
+def from_image_text(
+    source: Source, out: Path, *, image_size: Size | None = None
+) -> ConvertedImages:
     """Make a model folder of a CLIP, a SigLIP or a VisionEncoderDecoder.
 
     Raises:
@@ -90,28 +94,28 @@ def from_image_text(given: Source, out: Path, *, image_size: Size | None = None)
         FolderError: files are missing, damaged, or do not belong together.
         UsageError: not a model that ours can be.
     """
-    if not given.where.is_dir():
-        raise UsageError(f"{given.where} is a file: give the whole folder, with the tokenizer.")
-    kind = str(given.about["model_type"])
-    with misfits(given.where):
-        config, state = families.IMAGE_TEXT[kind](given.about, given.tensors)
+    if not source.where.is_dir():
+        raise UsageError(f"{source.where} is a file: give the whole folder, with the tokenizer.")
+    kind = str(source.about["model_type"])
+    with misfits(source.where):
+        config, state = families.IMAGE_TEXT[kind](source.about, source.tensors)
         if image_size is not None:
             config, state = resize(config, state, image_size, "hf")
         image = TypeAdapter(type(config.image)).validate_python(asdict(config.image))
         config = TypeAdapter(type(config)).validate_python({**vars(config), "image": image})
         state = {name: tensor.contiguous().clone() for name, tensor in state.items()}
-    check_fit(config, state, given.where)
-    tokens = _read_tokens(given.where)
+    check_fit(config, state, source.where)
+    tokens = _read_tokens(source.where)
     if len(tokens.tokenizer) > config.vocabulary:
         raise FolderError(
-            f"The tokenizer of {given.where} has {len(tokens.tokenizer)} tokens, the model "
+            f"The tokenizer of {source.where} has {len(tokens.tokenizer)} tokens, the model "
             f"{config.vocabulary}: they do not belong together. Get the whole folder again."
         )
     config = replace(config, encoder=nearest_preset(config.image))
     recipe, config, remarks = (
-        _matcher(config, given, tokens, kind)
+        _matcher(config, source, tokens, kind)
         if hasattr(config, "embedding")
-        else _captioner(config, given)
+        else _captioner(config, source)
     )
     image = config.image
     with model_folder(out, recipe, config, state) as folder:
@@ -125,70 +129,64 @@ def from_image_text(given: Source, out: Path, *, image_size: Size | None = None)
 
 
 def _matcher(
-    config: MatcherConfig, given: Source, tokens: _Tokens, kind: str
+    config: MatcherConfig, source: Source, tokens: _Tokens, kind: str
 ) -> tuple[MatchRecipe, MatcherConfig, list[str]]:
     """Write the recipe of a matcher; of its texts' special tokens the tokenizer knows best."""
     front, behind = tokens.tokenizer.around()
     if not behind:
-        front = [tokens.special("bos_token", given.where)] if kind == "clip" else []
-        behind = [tokens.special("eos_token", given.where)]
+        front = [tokens.special("bos_token", source.where)] if kind == "clip" else []
+        behind = [tokens.special("eos_token", source.where)]
     if len(front) > 1 or len(behind) > 1:
         raise UsageError(
-            f"The tokenizer of {given.where} puts {len(front)} tokens in front of a text and "
+            f"The tokenizer of {source.where} puts {len(front)} tokens in front of a text and "
             f"{len(behind)} behind it; one each is supported."
         )
     if config.text_pool == "end" and behind != [config.end]:
         raise UsageError(
-            f"In {given.where} texts end with the token {behind[0]}, but the model reads the "
+            f"In {source.where} texts end with the token {behind[0]}, but the model reads the "
             f"token {config.end}: they do not belong together."
         )
     start = front[0] if front else None
     config = replace(config, start=start, end=behind[0])
     remarks = []
     if config.text_pool == "last":
-        config = replace(config, pad=tokens.special("pad_token", given.where))
-        if "attention_mask" in (tokens.told.get("model_input_names") or []):
+        config = replace(config, pad=tokens.special("pad_token", source.where))
+        if "attention_mask" in (tokens.settings.get("model_input_names") or []):
             remarks.append(
                 "The tokenizer asks for a mask of padding, which hides it from texts; SigLIP "
                 "learned to read it, and here it does."
             )
-    recipe, more = _recipe(MatchRecipe, MatchData, "match", "matcher-vit-ti", config, given, kind)
+    tables, more = _tables("matcher-vit-ti", config, source, kind)
+    data = f"{CONVERTED}{source.origin}"
+    recipe = MatchRecipe(task="match", data=MatchData(train=data, valid=data), **tables)
     return recipe, config, [*remarks, *more]
 
 
 def _captioner(
-    config: CaptionerConfig, given: Source
+    config: CaptionerConfig, source: Source
 ) -> tuple[CaptionRecipe, CaptionerConfig, list[str]]:
-    about = {**given.about["decoder"], **given.about}
-    search, remarks = read_search(given.where, about, config, UNLIMITED)
+    about = {**source.about["decoder"], **source.about}
+    search, remarks = read_search(source.where, about, config, UNLIMITED)
     config = replace(config, start=search.start)
-    kind = str(given.about["encoder"]["model_type"])
-    recipe, more = _recipe(
-        CaptionRecipe, CaptionData, "caption", "captioner-vit-ti", config, given, kind
-    )
-    return recipe.model_copy(update={"decode": search.decode}), config, [*remarks, *more]
+    kind = str(source.about["encoder"]["model_type"])
+    tables, more = _tables("captioner-vit-ti", config, source, kind)
+    data = f"{CONVERTED}{source.origin}"
+    captions = CaptionData(train=data, valid=data)
+    recipe = CaptionRecipe(task="caption", data=captions, decode=search.decode, **tables)
+    return recipe, config, [*remarks, *more]
 
 
-def _recipe(
-    recipe: type[Any],
-    table: type[CaptionData],
-    task: str,
-    preset: str,
-    config: Any,
-    given: Source,
-    kind: str,
-) -> tuple[Any, list[str]]:
-    data = f"{CONVERTED}{given.origin}"
-    prepared = from_transformers(given.processor, kind, given.where)
+def _tables(
+    preset: str, config: Any, source: Source, kind: str
+) -> tuple[dict[str, Any], list[str]]:
+    prepared = from_transformers(source.processor, kind, source.where)
     size = (config.image.height, config.image.width)
-    made = recipe(
-        task=task,
-        data=table(train=data, valid=data),
-        image=preprocessing(prepared, size, "RGB", given.where),
-        converted=given.converted("hf", architecture=given.about["model_type"]),
-        model={"preset": preset, "encoder": config.encoder, "image": asdict(config.image)},
-    )
-    return made, [assumed(kind)] if given.processor is None else []
+    tables = {
+        "image": preprocessing(prepared, size, "RGB", source.where),
+        "converted": source.converted("hf", architecture=source.about["model_type"]),
+        "model": {"preset": preset, "encoder": config.encoder, "image": asdict(config.image)},
+    }
+    return tables, [assumed(kind)] if source.processor is None else []
 
 
 # --- Tokenizers ---------------------------------------------------------------------------------
@@ -196,28 +194,28 @@ def _recipe(
 
 def _read_tokens(folder: Path) -> _Tokens:
     """Read a tokenizer in whichever form the folder has it."""
-    told = find_table(folder / "special_tokens_map.json") or {}
-    told |= find_table(folder / "tokenizer_config.json") or {}
-    kind = str(told.get("tokenizer_class", ""))
+    settings = find_table(folder / "special_tokens_map.json") or {}
+    settings |= find_table(folder / "tokenizer_config.json") or {}
+    kind = str(settings.get("tokenizer_class", ""))
     special = [
         name.get("content", "") if isinstance(name, dict) else name
-        for key, name in told.items()
+        for key, name in settings.items()
         if key.endswith("_token") and isinstance(name, str | dict)
     ]
     # SigLIP's own steps before its sentencepiece model are in no tokenizer.json.
     if kind == "SiglipTokenizer" and (folder / "spiece.model").is_file():
-        return _made(SIGLIP, (folder / "spiece.model").read_bytes(), told)
+        return _made(SIGLIP, (folder / "spiece.model").read_bytes(), settings)
     if (folder / FAST).is_file():
-        return _made(FAST, (folder / FAST).read_bytes(), told)
+        return _made(FAST, (folder / FAST).read_bytes(), settings)
     if (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
         vocabulary = read_vocabulary(folder / "vocab.json")
         merges = _text(folder / "merges.txt")
         if kind.startswith("CLIP"):
-            return _made(FAST, clip_byte_pairs(vocabulary, merges, special), told)
-        spaced = told.get("add_prefix_space") is True
-        return _made(FAST, byte_pairs(vocabulary, merges, special, prefix_space=spaced), told)
+            return _made(FAST, clip_byte_pairs(vocabulary, merges, special), settings)
+        spaced = settings.get("add_prefix_space") is True
+        return _made(FAST, byte_pairs(vocabulary, merges, special, prefix_space=spaced), settings)
     if (folder / "sentencepiece.bpe.model").is_file():
-        return _made(XLM, (folder / "sentencepiece.bpe.model").read_bytes(), told)
+        return _made(XLM, (folder / "sentencepiece.bpe.model").read_bytes(), settings)
     raise FolderError(
         f"{folder} has no tokenizer that is understood: looked for {FAST}, vocab.json with "
         "merges.txt, spiece.model of SigLIP, and sentencepiece.bpe.model. Get the whole folder "
@@ -225,8 +223,8 @@ def _read_tokens(folder: Path) -> _Tokens:
     )
 
 
-def _made(file: str, content: bytes, told: dict[str, Any]) -> _Tokens:
-    return _Tokens(read_tokenizer(file, content), file, content, told)
+def _made(file: str, content: bytes, settings: dict[str, Any]) -> _Tokens:
+    return _Tokens(read_tokenizer(file, content), file, content, settings)
 
 
 def _text(path: Path) -> str:

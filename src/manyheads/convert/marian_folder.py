@@ -37,7 +37,7 @@ from manyheads.project.folder import ModelFolder, refuse_used, write_json, write
 from manyheads.project.model_facts import count_parameters
 from manyheads.project.paths import find_model
 from manyheads.project.sentencepiece_files import load_vocabularies
-from manyheads.recipe_data.pair_data import PairData
+from manyheads.recipe_data.text_data import PairData
 from manyheads.tasks.translate.recipe import TranslateRecipe
 from manyheads.train.checkpoint import restore
 
@@ -83,24 +83,24 @@ def from_marian(
         UsageError: not a model that ours can be; `out` is in use.
     """
     refuse_used(out)
-    with opened(source) as given:
-        return _convert(given, out, source_language, target_language, prefix)
+    with opened(source) as opened_source:
+        return _convert(opened_source, out, source_language, target_language, prefix)
 
 
 def _convert(
-    given: Source,
+    source: Source,
     out: Path,
     source_language: str | None,
     target_language: str | None,
     prefix: str,
 ) -> Conversion:
-    files, about = given.where, given.about
+    files, about = source.where, source.about
     marian.read.check(about)
-    told = find_table(files / "tokenizer_config.json") or {}
-    remarks = _check_tokenizer_config(told, files)
+    settings = find_table(files / "tokenizer_config.json") or {}
+    remarks = _check_tokenizer_config(settings, files)
     tokenizers = read_marian(files, prefix=prefix)
     with misfits(files):
-        config, state = marian.read(about, given.tensors)
+        config, state = marian.read(about, source.tensors)
         config = TypeAdapter(TransformerConfig).validate_python(asdict(config))
     check_fit(config, state, files)
     _check_tokens(tokenizers, config, files)
@@ -108,15 +108,15 @@ def _convert(
     search, of_search = read_search(files, told_search, config, UNLIMITED)
     config, remarks = replace(config, start=search.start), of_search + remarks
     data = PairData(
-        train=f"{CONVERTED}{given.origin}",
-        valid=f"{CONVERTED}{given.origin}",
-        source=source_language or _language(told, "source_lang", files) or "source",
-        target=target_language or _language(told, "target_lang", files) or "target",
+        train=f"{CONVERTED}{source.origin}",
+        valid=f"{CONVERTED}{source.origin}",
+        source=source_language or _language(settings, "source_lang", files) or "source",
+        target=target_language or _language(settings, "target_lang", files) or "target",
     )
     recipe = TranslateRecipe(
         task="translate",
         data=data,
-        converted=given.converted("marian", prefix=prefix),
+        converted=source.converted("marian", prefix=prefix),
         model={"preset": "transformer-base"},
         decode=search.decode,
     )
@@ -245,8 +245,8 @@ def _check_tokens(tokenizers: Tokenizers, config: TransformerConfig, folder: Pat
                 )
 
 
-def _language(told: Mapping[str, Any], key: str, folder: Path) -> str | None:
-    value = told.get(key)
+def _language(settings: Mapping[str, Any], key: str, folder: Path) -> str | None:
+    value = settings.get(key)
     if not isinstance(value, str | None):
         raise FolderError(
             f"{folder / 'tokenizer_config.json'} has {key} = {value!r:.80}, which must be the name "
@@ -255,21 +255,21 @@ def _language(told: Mapping[str, Any], key: str, folder: Path) -> str | None:
     return value
 
 
-def _check_tokenizer_config(told: Mapping[str, Any], folder: Path) -> list[str]:
+def _check_tokenizer_config(settings: Mapping[str, Any], folder: Path) -> list[str]:
     """Refuse special tokens of other names; say what is read otherwise."""
     special = {"eos_token": END, "pad_token": PAD, "unk_token": UNKNOWN}
     for key, usual in special.items():
-        value = told.get(key) or usual
+        value = settings.get(key) or usual
         if (value.get("content") if isinstance(value, dict) else value) != usual:
             raise UsageError(
                 f"{folder / 'tokenizer_config.json'} has {key} = {value!r:.80}; only {usual!r} "
                 "can be converted."
             )
     remarks = [
-        f"Their tokenizer has {key} = {told[key]!r:.80}, and Manyheads has no "
+        f"Their tokenizer has {key} = {settings[key]!r:.80}, and Manyheads has no "
         "equivalent: outputs may differ."
         for key in ("sp_model_kwargs", "additional_special_tokens", "extra_special_tokens")
-        if told.get(key)
+        if settings.get(key)
     ]
     added = find_table(folder / "added_tokens.json") or {}
     more = [token for token in added if token not in special.values()]
@@ -375,16 +375,6 @@ def _write_tokenizers(
 
 def _published_card(folder: ModelFolder, recipe: TranslateRecipe) -> str:
     title, _, rest = card(folder).partition("\n")
+    template = Path(__file__).with_name("marian_card.md").read_text("utf-8").removesuffix("\n")
     data = recipe.data
-    return (
-        f"---\nlanguage:\n- {data.source}\n- {data.target}\npipeline_tag: translation\n"
-        f"library_name: transformers\ntags:\n- translation\n- marian\n---\n\n{title}\n\n"
-        "Trained with Manyheads, published in Hugging Face's Marian format:\n\n```python\n"
-        "from transformers import MarianMTModel, MarianTokenizer\n\n"
-        'tokenizer = MarianTokenizer.from_pretrained("...")\n'
-        'model = MarianMTModel.from_pretrained("...")\n'
-        'batch = tokenizer(["..."], return_tensors="pt", padding=True)\n'
-        "print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))\n```\n\n"
-        "For CTranslate2: `ct2-transformers-converter --model FOLDER --output_dir OUT`.\n"
-        f"{rest}"
-    )
+    return template.format(source=data.source, target=data.target, title=title, rest=rest)

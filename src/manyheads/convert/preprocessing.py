@@ -4,6 +4,7 @@ What their own code reads is read, with the defaults that it has; what has no eq
 refused. `make parity` compares the pixels.
 """
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -77,43 +78,12 @@ class _Processor(_Strict):
     pad_size: object = None
 
 
-HALF: dict[str, Any] = {"image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]}
-CLIP: dict[str, Any] = {
-    "resample": 3,
-    "image_mean": [0.48145466, 0.4578275, 0.40821073],
-    "image_std": [0.26862954, 0.26130258, 0.27577711],
-    "size": {"shortest_edge": 224},
-    "default_to_square": False,
-    "do_center_crop": True,
-    "crop_size": 224,
-}
-# Their classes, by the name without its ending, and their defaults.
-PROCESSORS: dict[str, dict[str, Any]] = {
-    "ViT": HALF | {"resample": 2, "size": 224},
-    "DeiT": HALF | {"resample": 3, "size": 256, "do_center_crop": True, "crop_size": 224},
-    "ConvNext": HALF | {"resample": 3, "size": 384, "default_to_square": False},
-    "Bit": CLIP,
-    "CLIP": CLIP,
-    "Siglip": HALF | {"resample": 3, "size": {"height": 224, "width": 224}},
+TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+PROCESSORS: dict[str, dict[str, Any]] = TABLES["processors"]
+USUAL: dict[str, tuple[str, dict[str, Any]]] = {
+    kind: (settings.pop("class"), settings) for kind, settings in TABLES["models"].items()
 }
 ENDINGS = ("ImageProcessorFast", "ImageProcessorPil", "ImageProcessor", "FeatureExtractor")
-# Of each model_type: its class, and how its published models use it.
-IMAGENET: dict[str, Any] = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
-DINO: dict[str, Any] = IMAGENET | {"size": {"shortest_edge": 256}}
-USUAL: dict[str, tuple[str, dict[str, Any]]] = {
-    "bit": ("Bit", HALF | {"resample": 2, "size": 448, "crop_size": 448}),
-    "clip": ("CLIP", {}),
-    "clip_vision_model": ("CLIP", {}),
-    "cvt": ("ConvNext", IMAGENET | {"size": 224}),
-    "deit": ("DeiT", IMAGENET),
-    "dinov2": ("Bit", DINO),
-    "dinov2_with_registers": ("Bit", DINO),
-    "resnet": ("ConvNext", IMAGENET | {"size": 224}),
-    "siglip": ("Siglip", {}),
-    "siglip_vision_model": ("Siglip", {}),
-    "swin": ("ViT", IMAGENET | {"resample": 3}),
-    "vit": ("ViT", {}),
-}
 # Pillow's numbers for its ways to resize.
 RESAMPLE: tuple[Interpolation, ...] = (
     "nearest",
@@ -125,7 +95,7 @@ RESAMPLE: tuple[Interpolation, ...] = (
 )
 
 
-def from_transformers(told: Mapping[str, Any] | None, kind: str, where: Path) -> Prepared:
+def from_transformers(settings: Mapping[str, Any] | None, kind: str, where: Path) -> Prepared:
     """Read the content of preprocessor_config.json, for a model of this model_type.
 
     Without the file, images are prepared as published models of this kind ask.
@@ -134,10 +104,10 @@ def from_transformers(told: Mapping[str, Any] | None, kind: str, where: Path) ->
         UsageError: a value is wrong, or its meaning has no equivalent here.
     """
     processor, usual = USUAL[kind]
-    if told is not None:
-        processor = _class(told, processor, where)
-    told = usual if told is None else told
-    read = _checked(_Processor, PROCESSORS[processor] | dict(told), where)
+    if settings is not None:
+        processor = _class(settings, processor, where)
+    settings = usual if settings is None else settings
+    read = _checked(_Processor, PROCESSORS[processor] | dict(settings), where)
     if not read.do_resize:
         raise _refusal(where, "do_resize", read.do_resize, "images would keep their sizes")
     if read.do_pad and processor != "ConvNext" and read.pad_size is not None:
@@ -149,8 +119,8 @@ def from_transformers(told: Mapping[str, Any] | None, kind: str, where: Path) ->
     return prepared._replace(image=image)
 
 
-def _class(told: Mapping[str, Any], usual: str, where: Path) -> str:
-    named = told.get("image_processor_type") or told.get("feature_extractor_type") or usual
+def _class(settings: Mapping[str, Any], usual: str, where: Path) -> str:
+    named = settings.get("image_processor_type") or settings.get("feature_extractor_type") or usual
     if isinstance(named, str):
         plain = next((named.removesuffix(end) for end in ENDINGS if named.endswith(end)), named)
         if plain in PROCESSORS:
@@ -197,18 +167,18 @@ def _warped(read: _Processor, where: Path) -> Prepared:
 
 
 def _sides(
-    told: int | list[int] | dict[str, int] | None, *, square: bool | None, where: Path, key: str
+    size: int | list[int] | dict[str, int] | None, *, square: bool | None, where: Path, key: str
 ) -> tuple[Size, bool]:
-    """Return height and width, and whether only the shortest edge is told."""
-    if isinstance(told, int):
-        return (told, told), not square
-    if isinstance(told, list):
-        return (told[0], told[1]), False
-    if told is not None and told.keys() == {"height", "width"}:
-        return (told["height"], told["width"]), False
-    if told is not None and told.keys() == {"shortest_edge"} and key == "size":
-        return (told["shortest_edge"], told["shortest_edge"]), True
-    raise _refusal(where, key, told, "known are one number, height and width, or shortest_edge")
+    """Return height and width, and whether only the shortest edge is stated."""
+    if isinstance(size, int):
+        return (size, size), not square
+    if isinstance(size, list):
+        return (size[0], size[1]), False
+    if size is not None and size.keys() == {"height", "width"}:
+        return (size["height"], size["width"]), False
+    if size is not None and size.keys() == {"shortest_edge"} and key == "size":
+        return (size["shortest_edge"], size["shortest_edge"]), True
+    raise _refusal(where, key, size, "known are one number, height and width, or shortest_edge")
 
 
 def _values(read: _Processor) -> dict[str, Any]:
@@ -229,8 +199,8 @@ class _PretrainedCfg(_Strict):
     """What timm reads of pretrained_cfg for its evaluation transform, with timm's defaults."""
 
     input_size: Annotated[list[Side], Len(3, 3)] = [3, 224, 224]
-    mean: Annotated[list[FiniteFloat], Len(1, 4)] = IMAGENET["image_mean"]
-    std: Annotated[list[Share], Len(1, 4)] = IMAGENET["image_std"]
+    mean: Annotated[list[FiniteFloat], Len(1, 4)] = [*Image().mean]
+    std: Annotated[list[Share], Len(1, 4)] = [*Image().std]
     interpolation: Interpolation = "bicubic"
     crop_pct: Annotated[FiniteFloat, Gt(0), Le(1)] = 0.875
     crop_mode: Literal["center", "squash"] = "center"
@@ -239,14 +209,14 @@ class _PretrainedCfg(_Strict):
 MODES = {"center": "crop", "squash": "stretch"}
 
 
-def from_timm(told: Mapping[str, Any], where: Path) -> Prepared:
+def from_timm(settings: Mapping[str, Any], where: Path) -> Prepared:
     """Read pretrained_cfg of a config.json of timm.
 
     Raises:
         UsageError: a value is wrong, or its meaning has no equivalent here.
     """
     # Theirs takes the default in place of whatever counts as nothing.
-    read = _checked(_PretrainedCfg, {key: value for key, value in told.items() if value}, where)
+    read = _checked(_PretrainedCfg, {key: value for key, value in settings.items() if value}, where)
     image = {
         "mean": tuple(read.mean),
         "std": tuple(read.std),
@@ -266,13 +236,13 @@ def from_default(image: Image) -> Prepared:
 # --- Both ---------------------------------------------------------------------------------------
 
 
-def _checked(kind: type[Any], told: Mapping[str, Any], where: Path) -> Any:
+def _checked(kind: type[Any], settings: Mapping[str, Any], where: Path) -> Any:
     try:
-        return kind.model_validate(dict(told))
+        return kind.model_validate(dict(settings))
     except ValidationError as error:
         detail = error.errors()[0]
         key = str(detail["loc"][0])
-        raise _refusal(where, key, told[key], detail["msg"]) from None
+        raise _refusal(where, key, settings[key], detail["msg"]) from None
 
 
 def _refusal(where: Path, key: str, value: object, reason: str) -> UsageError:

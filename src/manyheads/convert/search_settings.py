@@ -1,5 +1,6 @@
 """How another library searches: its generation configuration becomes a [decode] table."""
 
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -13,42 +14,9 @@ from manyheads.errors import FolderError, UsageError
 from manyheads.models.encoder_decoder import DecoderConfig
 from manyheads.project.folder import validated
 
-# What their search can do and ours cannot, and the value that switches it off.
-NONE = (
-    *("assistant_ensemble_weight", "begin_suppress_tokens", "constraints", "dola_layers"),
-    *("exponential_decay_length_penalty", "force_words_ids", "forced_bos_token_id"),
-    *("forced_decoder_ids", "max_time", "sequence_bias", "stop_strings", "watermarking_config"),
-)
-SEARCH: dict[str, Any] = {
-    **dict.fromkeys(NONE),
-    "diversity_penalty": 0.0,
-    "encoder_no_repeat_ngram_size": 0,
-    "encoder_repetition_penalty": 1.0,
-    "guidance_scale": 1.0,
-    "num_beam_groups": 1,
-    "penalty_alpha": 0.0,
-    "repetition_penalty": 1.0,
-    "token_healing": False,
-}
-# The same of sampling.
-SAMPLING: dict[str, Any] = {
-    "epsilon_cutoff": 0.0,
-    "eta_cutoff": 0.0,
-    "min_p": 0.0,
-    "top_h": None,
-    "typical_p": 1.0,
-}
-# What does not change the best translation.
-HARMLESS = (
-    *("_from_model_config", "transformers_version", "remove_invalid_values"),
-    *("num_return_sequences", "max_matching_ngram_size"),
-    *("bos_token_id", "pad_token_id", "return_dict_in_generate", "low_memory", "use_cache"),
-    *("cache_implementation", "cache_config", "max_cache_len", "compile_config", "disable_compile"),
-    *("output_attentions", "output_hidden_states", "output_logits", "output_scores"),
-    *("is_assistant", "num_assistant_tokens", "num_assistant_tokens_schedule", "use_mtp"),
-    *("assistant_confidence_threshold", "assistant_early_exit", "assistant_lookbehind"),
-    *("target_lookbehind", "prompt_lookup_num_tokens"),
-)
+TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+SEARCH = dict.fromkeys(TABLES["none"]) | TABLES["search"]
+SAMPLING = {"top_h": None} | TABLES["sampling"]
 Token = Annotated[int, Ge(0)]
 Length = Annotated[int, Ge(0)]
 
@@ -64,7 +32,7 @@ class _Search(BaseModel):
     no_repeat_ngram_size: Length = 0
     min_length: Length = 0  # with the start token
     min_new_tokens: Length = 0  # without
-    max_length: Length = 0  # likewise; 0: not told
+    max_length: Length = 0  # likewise; 0: not stated
     max_new_tokens: Length = 0
     forced_eos_token_id: Token | list[Token] | None = None
     eos_token_id: Token | list[Token] | None = None
@@ -101,17 +69,17 @@ def read_search(
         UsageError: other tokens end an output.
     """
     path = folder / "generation_config.json"
-    told = find_table(path)
-    where, strange = (path, told or {}) if told is not None else (folder / "config.json", {})
-    told = dict(about) if told is None else told
-    read = _checked_search(told, where)
-    known = {*_Search.model_fields, *SEARCH, *SAMPLING, *HARMLESS}
+    settings = find_table(path)
+    where, strange = folder / "config.json" if settings is None else path, settings or {}
+    settings = dict(about) if settings is None else settings
+    read = _checked_search(settings, where)
+    known = {*_Search.model_fields, *SEARCH, *SAMPLING, *TABLES["harmless"]}
     off = SEARCH | (SAMPLING if read.do_sample else {}) | dict.fromkeys(strange.keys() - known)
     remarks = [
-        f"Their search has {key} = {told[key]!r:.80}, and Manyheads has no "
+        f"Their search has {key} = {settings[key]!r:.80}, and Manyheads has no "
         "equivalent: outputs may differ."
         for key in sorted(off)
-        if told.get(key) not in (None, off[key], [], {})
+        if settings.get(key) not in (None, off[key], [], {})
     ]
     if isinstance(read.early_stopping, str):
         remarks.append(
@@ -166,8 +134,8 @@ def read_search(
     return Found(decode, config.start if start is None else start), remarks
 
 
-def _checked_search(told: Mapping[str, Any], where: Path) -> _Search:
-    given = {key: value for key, value in told.items() if value is not None}
+def _checked_search(settings: Mapping[str, Any], where: Path) -> _Search:
+    given = {key: value for key, value in settings.items() if value is not None}
     try:
         return _Search.model_validate(given)
     except ValidationError as error:

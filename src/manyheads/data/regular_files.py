@@ -54,7 +54,7 @@ def files_below(folder: Path) -> list[Path]:
     Raises:
         DataError: a folder cannot be read.
     """
-    found: list[Path] = []
+    files: list[Path] = []
     entered: set[tuple[int, int]] = set()
     waiting = [folder]
     while waiting:
@@ -68,7 +68,7 @@ def files_below(folder: Path) -> list[Path]:
                 for entry in entries:
                     # `isdir`: a link to itself is no folder, and no error.
                     folder_like = os.path.isdir(entry) if entry.is_symlink() else entry.is_dir()  # noqa: PTH112
-                    (waiting if folder_like else found).append(place / entry.name)
+                    (waiting if folder_like else files).append(place / entry.name)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise DataError(f"There is no folder {place}: name a folder of images.") from error
         except OSError as error:
@@ -76,4 +76,4 @@ def files_below(folder: Path) -> list[Path]:
                 f"The folder {place} cannot be read: {error.strerror}. Change its permissions, or "
                 "move it away."
             ) from error
-    return sorted(found)
+    return sorted(files)

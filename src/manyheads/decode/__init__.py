@@ -1,29 +1,16 @@
 """Search: from a model that scores the next token (`Step`) to whole outputs."""
 
-from typing import TYPE_CHECKING
-
 from manyheads.lazy import lazy
 
-if TYPE_CHECKING:
-    from manyheads.decode.beam import beam_search
-    from manyheads.decode.beam_selection import BeamSelector, TopK
-    from manyheads.decode.constraints import (
-        ForcedEnd,
-        ForcedPrefix,
-        MinLength,
-        NoRepeatNgram,
-        Rule,
-        SuppressTokens,
-    )
-    from manyheads.decode.coverage import Coverage
-    from manyheads.decode.diverse import Diverse
-    from manyheads.decode.greedy import greedy_search
-    from manyheads.decode.phrases import PhraseConstraint, Phrases
-    from manyheads.decode.sampling import Sampling, sample
-    from manyheads.decode.step import AttentionStep, Hypothesis, Step
-
-__all__ = ["AttentionStep", "BeamSelector", "Coverage", "Diverse", "ForcedEnd", "ForcedPrefix"]
-__all__ += ["Hypothesis", "MinLength", "NoRepeatNgram", "PhraseConstraint", "Phrases", "Rule"]
-__all__ += ["Sampling", "Step", "SuppressTokens", "TopK", "beam_search", "greedy_search", "sample"]
-
-__getattr__ = lazy(__name__, __file__)
+HOMES = {
+    "decode.beam": "beam_search",
+    "decode.beam_selection": "BeamSelector TopK",
+    "decode.constraints": "ForcedEnd ForcedPrefix MinLength NoRepeatNgram Rule SuppressTokens",
+    "decode.coverage": "Coverage",
+    "decode.diverse": "Diverse",
+    "decode.greedy": "greedy_search",
+    "decode.phrases": "PhraseConstraint Phrases",
+    "decode.sampling": "Sampling sample",
+    "decode.step": "AttentionStep Hypothesis Step",
+}
+__all__, __getattr__ = lazy(__name__, HOMES)

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from manyheads.data.text.sentences import Sentences
+from manyheads.data.text.corpus import Sentences
 from manyheads.doctor.finding import Finding
 from manyheads.doctor.run_inspection import RunInspection
 from manyheads.doctor.weights import Weights

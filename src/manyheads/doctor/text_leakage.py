@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from manyheads.data.checks.leakage import Shared, contains, shared_texts
-from manyheads.data.text.corpus import Corpus
-from manyheads.data.text.sentences import Sentences
-from manyheads.data.text.streamed_corpus import StreamedCorpus
+from manyheads.data.text.corpus import Corpus, Sentences, StreamedCorpus
 from manyheads.doctor.finding import SHOWN, Findings, cut, finding
 
 Texts = Corpus | StreamedCorpus | Sentences

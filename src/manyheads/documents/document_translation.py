@@ -26,7 +26,7 @@ from manyheads.data.documents.glossary import Glossary
 from manyheads.data.documents.office import UNPACKED, Unpacked
 from manyheads.data.documents.segments import split_line, split_long
 from manyheads.data.documents.spans import Part
-from manyheads.data.text.surrogates import reject_surrogates
+from manyheads.data.text.encoding import reject_surrogates
 from manyheads.documents.fallbacks import FallbackTranslator, Sentence, TextTranslator, tidy
 from manyheads.errors import DataError, NotFoundError, UsageError, nearest
 from manyheads.predict.text_predictor import one_line
@@ -76,8 +76,8 @@ class Document:
         among = sum(len(line.sentences) for line in self.lines)
         for kind, count in counts.items():
             if count > SHOWN:
-                told = f"{count:,} of {among:,} sentences: {kind.removesuffix('.')}."
-                first[kind].insert(0, f"{told} The first {SHOWN}:")
+                total = f"{count:,} of {among:,} sentences: {kind.removesuffix('.')}."
+                first[kind].insert(0, f"{total} The first {SHOWN}:")
         return tuple(chain.from_iterable(first.values()))
 
 
@@ -118,9 +118,7 @@ def translate_document(
         DataError: the text contains a lone surrogate.
     """
     _check_texts([text], format)
-    fallbacks = FallbackTranslator(
-        translator, glossary or Glossary([]), options or translator.decode, seed
-    )
+    fallbacks = FallbackTranslator(translator, glossary, options, seed)
     return _translate(fallbacks, open_text(text, format), longest)
 
 
@@ -131,22 +129,12 @@ def translate_texts(
     format: str = "text",
     glossary: Glossary | None = None,
 ) -> list[Document]:
-    """Translate texts that are independent of each other, each as `translate_document` does.
+    """Translate independent texts, each as `translate_document` does, and with its errors.
 
     Their sentences are translated together; lines are those with something to translate.
-
-    Args:
-        translator: the model.
-        texts: plain texts, Markdown or HTML.
-        format: "text", "markdown" or "html".
-        glossary: required translations.
-
-    Raises:
-        UsageError: there is no such format of texts.
-        DataError: a text contains a lone surrogate.
     """
     _check_texts(texts, format)
-    fallbacks = FallbackTranslator(translator, glossary or Glossary([]), translator.decode, seed=1)
+    fallbacks = FallbackTranslator(translator, glossary)
     found = [Document(text, (), b"") for text in texts]
     for split in TEXT_FORMATS[format]:
         lines = [list(split(each.text, translator.source)) for each in found]
@@ -183,26 +171,16 @@ def translate_file(
 ) -> Document:
     """Translate the content of a file; the answer's `content` has the same format and encoding.
 
-    Args:
-        translator: the model.
-        content: of the file.
-        name: of the file; its ending decides the format.
-        format: one of `FORMATS`, if the name does not tell.
-        glossary: required translations.
-        options: how to search; the recipe's [decode] table if None.
-        longest: a sentence of more tokens is divided; the limit of the model's training if None.
-        seed: of sampling.
-        unpacked: the most that a DOCX or XLSX may unpack to.
-        through: makes what translates the sentences, such as several processes, from what would.
+    The ending of `name` decides the format, if `format` (one of `FORMATS`) does not; `unpacked` is
+    the most that a DOCX or XLSX may unpack to. `through` makes what translates the sentences, such
+    as several processes, from what would. The other arguments are as in `translate_document`.
 
     Raises:
         UsageError: there is no such format, or documents with this ending cannot be read.
         DataError: the content is damaged, or is not Unicode.
     """
     opened = open_document(content, name, format_of(name, format), unpacked)
-    fallbacks = FallbackTranslator(
-        translator, glossary or Glossary([]), options or translator.decode, seed
-    )
+    fallbacks = FallbackTranslator(translator, glossary, options, seed)
     return _translate(fallbacks if through is None else through(fallbacks), opened, longest)
 
 
@@ -219,38 +197,35 @@ def translate_lines(
 
     The document's text has one line for each text; notes count texts from `first`.
     """
-    options = options or translator.decode
-    fallbacks = FallbackTranslator(translator, glossary or Glossary([]), options, seed)
+    fallbacks = FallbackTranslator(translator, glossary, options, seed)
     found = translate_blocks(fallbacks, [split_line(text, translator.source) for text in texts])
     lines = [block.line(number) for number, block in enumerate(found, first)]
     translated = "".join(f"{one_line(line.translation)}\n" for line in lines)
     return Document(translated, tuple(lines), translated.encode())
 
 
-def _translate(
-    fallbacks: SentenceTranslator, opened: OpenDocument, longest: int | None
-) -> Document:
+def _translate(fallbacks: SentenceTranslator, doc: OpenDocument, longest: int | None) -> Document:
     language = fallbacks.translator.source
     lines: list[Line] = []
     changed: dict[str, str] = {}
-    every = opened.passes is TEXT_FORMATS["text"]
-    for name, original in opened.texts.items():
+    every = doc.passes is TEXT_FORMATS["text"]
+    for name, original in doc.texts.items():
         text = original
-        for split in opened.passes:
+        for split in doc.passes:
             blocks = translate_blocks(fallbacks, split(text, language), longest)
             text = "".join(block.translation for block in blocks)
             for number, block in _numbered(blocks):
                 if block.sentences or every:
-                    count = number if opened.unit == "line" else len(lines) + 1
-                    lines.append(block.line(count, opened.shown))
+                    count = number if doc.unit == "line" else len(lines) + 1
+                    lines.append(block.line(count, doc.shown))
         if text != original:
             changed[name] = text
-    content = opened.pack(changed)
-    if "" in opened.texts:
-        text = changed.get("", opened.texts[""])
+    content = doc.pack(changed)
+    if "" in doc.texts:
+        text = changed.get("", doc.texts[""])
     else:
         text = "".join(f"{line.translation}\n" for line in lines)
-    return Document(text, tuple(lines), content, opened.unit)
+    return Document(text, tuple(lines), content, doc.unit)
 
 
 def _numbered(blocks: Iterable["Block"]) -> Iterator[tuple[int, "Block"]]:

@@ -12,21 +12,14 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.cancellation import raise_if_cancelled
+from manyheads.data.documents import placeholders
 from manyheads.data.documents.glossary import Glossary, with_terms
 from manyheads.data.documents.markup_transfer import Link, MarkupSpan, extract_markup, reinsert
-from manyheads.data.documents.placeholders import (
-    Item,
-    Kind,
-    cut,
-    find,
-    has_words,
-    preserves,
-    put_together,
-)
+from manyheads.data.documents.placeholders import Item, Kind, cut, find, put_together
 from manyheads.data.documents.segments import is_bullet
 from manyheads.data.text.capitals import to_capitals
 from manyheads.data.tokenizers.tokenizer import Tokenizers
@@ -40,35 +33,21 @@ How = Literal["whole", "guided", "pieces", "kept"]
 PATIENCE = 2.0
 MOST = 32  # tokens demanded of a search, which gets as many beams more
 SPACE = "\u2581"  # as sentencepiece writes it
+# Of a search for what is demanded.
+_PLAIN_BEAMS: dict[str, Any] = {"sample": False, "temperature": 1.0, "top_k": None, "top_p": 1.0}
+_PLAIN_BEAMS |= {"groups": 1, "diversity": 0.0}
 _DEMANDED: tuple[Kind, ...] = ("number", "term")  # words of the language, which a model can write
 
 
 class TextTranslator(Protocol):
     """What documents need of a translator."""
 
-    @property
-    def folder(self) -> ModelFolder:
-        """Where it is stored."""
-
-    @property
-    def source(self) -> str:
-        """The language that it translates from."""
-
-    @property
-    def target(self) -> str:
-        """The language that it translates into."""
-
-    @property
-    def decode(self) -> DecodeConfig:
-        """How it searches unless told otherwise."""
-
-    @property
-    def longest(self) -> int:
-        """Tokens of the longest source in training, the end included."""
-
-    @property
-    def tokenizers(self) -> Tokenizers:
-        """Its tokenizers."""
+    folder: ModelFolder  # where it is stored
+    source: str  # the language that it translates from
+    target: str
+    decode: DecodeConfig  # how it searches unless told otherwise
+    longest: int  # tokens of the longest source in training, the end included
+    tokenizers: Tokenizers
 
     def source_length(self, text: str) -> int:
         """Count the tokens of a source, its end included."""
@@ -107,6 +86,9 @@ class Sentence:
     notes: tuple[str, ...] = ()  # what to know about it
 
 
+Answers = dict[str, Sentence]  # by their sources
+
+
 class Output(NamedTuple):
     """One output of the model."""
 
@@ -125,20 +107,25 @@ class _Job(NamedTuple):
     demands: list[list[int]]
 
 
-@dataclass(frozen=True, slots=True)
 class FallbackTranslator:
     """Translates sentences, and step by step again those that lost something."""
 
-    translator: TextTranslator
-    glossary: Glossary
-    options: DecodeConfig
-    seed: int
+    def __init__(
+        self,
+        translator: TextTranslator,
+        glossary: Glossary | None = None,
+        options: DecodeConfig | None = None,
+        seed: int = 1,
+    ) -> None:
+        self.translator, self.seed = translator, seed
+        self.glossary = glossary or Glossary([])
+        self.options = options or translator.decode
 
     def translate_with_fallbacks(self, sentences: Iterable[str]) -> dict[str, Sentence]:
         """Translate each of some different sentences."""
         terms = {text: self.terms(text) for text in sentences}
         items = {text: with_terms(find(text), own) for text, (own, _) in terms.items()}
-        found: dict[str, Sentence] = {}
+        found: Answers = {}
         scores: dict[str, float] = {}
         for text, outputs in self.translate(items).items():
             scores[text] = outputs[0].found.score
@@ -151,22 +138,16 @@ class FallbackTranslator:
                     self.take(found, text, items[text], [output], "guided")
         left = [text for text in items if text not in found]
         pieces = {text: list(_divide(text, items[text])) for text in left}
-        wanted = dict.fromkeys(
-            piece
-            for each in pieces.values()
-            for piece in each
-            if isinstance(piece, str) and any(map(str.isalpha, piece))
-        )
-        answers: dict[str, Sentence] = {}
+        every = (piece for each in pieces.values() for piece in each if isinstance(piece, str))
+        wanted = dict.fromkeys(piece for piece in every if any(map(str.isalpha, piece)))
+        answers: Answers = {}
         for text, outputs in self.translate(wanted).items():
             self.take(answers, text, [], outputs, "whole")
         for text in left:
             found[text] = self.assemble(text, items[text], pieces[text], answers)
         for text, (_, overlaps) in terms.items():
-            notes = (
-                f"glossary: {first!r} and {second!r} overlap; {first!r} was used."
-                for first, second in sorted(overlaps)
-            )
+            pairs = sorted(overlaps)
+            notes = (f"glossary: {a!r} and {b!r} overlap; {a!r} was used." for a, b in pairs)
             found[text] = replace(found[text], notes=(*notes, *found[text].notes))
         return found
 
@@ -177,13 +158,9 @@ class FallbackTranslator:
 
     def translate(self, texts: Iterable[str]) -> dict[str, list[Output]]:
         """Translate different texts as they are; all that the search finds, best first."""
-        texts = list(texts)
-        found = self.translator.translate(
-            texts,
-            options=self.options,
-            seed=self.seed,
-            n_best=1 if self.options.sample else self.options.beams,
-        )
+        texts, options = list(texts), self.options
+        n_best = 1 if options.sample else options.beams
+        found = self.translator.translate(texts, options=options, seed=self.seed, n_best=n_best)
         return {
             text: [Output(tidy(text, each.text), text, each) for each in best]
             for text, best in zip(texts, found, strict=True)
@@ -224,15 +201,7 @@ class FallbackTranslator:
         """Search for translations that contain what is demanded; align them where needed."""
         return self.translator.translate(
             [job.rest for job in jobs],
-            options=replace(
-                self.options,
-                sample=False,
-                temperature=1.0,
-                top_k=None,
-                top_p=1.0,
-                groups=1,
-                diversity=0.0,
-            ),
+            options=replace(self.options, **_PLAIN_BEAMS),
             constraints=[job.demands for job in jobs],
             align=any(job.spans for job in jobs),
         )
@@ -244,12 +213,7 @@ class FallbackTranslator:
         return tokens[1:] if len(tokens) > 1 and tokenizer.piece(tokens[0]) == SPACE else tokens
 
     def take(
-        self,
-        found: dict[str, Sentence],
-        text: str,
-        items: Sequence[Item],
-        outputs: Sequence[Output],
-        how: How,
+        self, found: Answers, text: str, items: Sequence[Item], outputs: Sequence[Output], how: How
     ) -> None:
         """Keep the first output that is complete."""
         for output in outputs:
@@ -275,33 +239,28 @@ class FallbackTranslator:
         model = self.translator
         opaque = [item for item in find(translation) if item.kind != "number"]
         return (
-            has_words(translation, opaque)
+            placeholders.has_words(translation, opaque)
             and is_bullet(translation) <= is_bullet(text)
-            and preserves(text, items, translation, source=model.source, target=model.target)
+            and placeholders.preserves(
+                text, items, translation, source=model.source, target=model.target
+            )
         )
 
     def assemble(
-        self,
-        text: str,
-        items: Sequence[Item],
-        pieces: Sequence[str | Item],
-        answers: dict[str, Sentence],
+        self, text: str, items: Sequence[Item], pieces: Sequence[str | Item], answers: Answers
     ) -> Sentence:
         """Put items back between translated pieces."""
-        parts = [
-            answers[piece].translation if isinstance(piece, str) and piece in answers else piece
-            for piece in pieces
-        ]
-        together = put_together(parts)
-        used = [answers[piece] for piece in pieces if isinstance(piece, str) and piece in answers]
+        own = [answers.get(piece) if isinstance(piece, str) else None for piece in pieces]
+        rows = zip(own, pieces, strict=True)
+        together = put_together([a.translation if a else piece for a, piece in rows])
+        used = [each for each in own if each]
         if used and self.complete(text, items, together):
             notes = tuple(dict.fromkeys(note for each in used for note in each.notes))
             return Sentence(text, together, "pieces", all(each.finished for each in used), notes)
         terms = any(item.kind == "term" for item in items)
         kept = put_together(pieces) if terms else text
-        return Sentence(
-            text, kept, "kept", notes=("no translation kept all it must: it was left.",)
-        )
+        note = "no translation kept all it must: it was left."
+        return Sentence(text, kept, "kept", notes=(note,))
 
 
 def _without_markup(text: str, items: Sequence[Item]) -> tuple[str, list[MarkupSpan]]:
@@ -330,7 +289,5 @@ def tidy(source: str, translation: str) -> str:
     r"""Make a model's output fit into a line: no line ends, no full stop where there was none."""
     text = re.sub(r"[^\S\xa0\u2009\u202f\u3000]+", " ", translation).strip()
     # Control characters and the sign for invalid bytes stay only if the source has them.
-    text = "".join(
-        c for c in text if c in source or (unicodedata.category(c) != "Cc" and c != "\ufffd")
-    ).strip()
-    return same_end(source, text)
+    odd = {c for c in set(text) - set(source) if unicodedata.category(c) == "Cc" or c == "\ufffd"}
+    return same_end(source, "".join(c for c in text if c not in odd).strip())

@@ -2,17 +2,19 @@
 
 import glob
 import io
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.documents.glossary import Glossary
 from manyheads.data.documents.segments import split_document
+from manyheads.data.text.lines import refuse
+from manyheads.data.text.rows import TEXTS, column_type, parquet_rows
 from manyheads.documents.document_translation import Document, SentenceTranslator, translate_blocks
 from manyheads.documents.fallbacks import FallbackTranslator, TextTranslator
-from manyheads.errors import DataError, NotFoundError, UsageError, nearest, optional_import
+from manyheads.errors import NotFoundError, UsageError, nearest, optional_import
 from manyheads.predict.text_predictor import one_line
 from manyheads.project.remote import fetch_remote, is_remote
 
@@ -40,17 +42,10 @@ def translate_table(
 
     The lines of a row's text are translated one by one. A row without a text is an empty one.
 
-    Args:
-        translator: the model.
-        name: of a file, or a pattern of files with *, which are read in the order of their names;
-            also s3://, gs:// and others, which are copied here first (`remote.py`).
-        column: with the texts; if None the one named as the model's source language, or "text",
-            or the only one that holds texts.
-        glossary: required translations.
-        options: how to search; the recipe's [decode] table if None.
-        longest: a sentence of more tokens is divided; the limit of the model's training if None.
-        seed: of sampling.
-        through: makes what translates the sentences, such as several processes, from what would.
+    `name` is that of a file, or a pattern of files with *, which are read in the order of their
+    names; also s3://, gs:// and others, which are copied here first (`remote.py`). `column` has the
+    texts; if None the one named as the model's source language, or "text", or the only one that
+    holds texts. The other arguments are as in `translate_file`.
 
     Raises:
         NotFoundError: there is no such file.
@@ -58,15 +53,10 @@ def translate_table(
         UsageError: it is not clear which column to translate.
     """
     texts = list(read_texts(name, column, translator.source))
-    own = FallbackTranslator(
-        translator, glossary or Glossary([]), options or translator.decode, seed
-    )
+    own = FallbackTranslator(translator, glossary, options, seed)
     fallbacks = own if through is None else through(own)
-    rows = [
-        [part for line in split_document(text, translator.source) for part in line]
-        for text in texts
-    ]
-    blocks = translate_blocks(fallbacks, rows, longest)
+    rows = (chain.from_iterable(split_document(text, translator.source)) for text in texts)
+    blocks = translate_blocks(fallbacks, [list(row) for row in rows], longest)
     lines = tuple(block.line(number) for number, block in enumerate(blocks, 1))
     written = "".join(f"{one_line(line.translation)}\n" for line in lines)
     return Document(written, lines, written.encode(), "row")
@@ -74,7 +64,9 @@ def translate_table(
 
 def table_of(document: Document) -> bytes:
     """Write a document as a parquet file with the columns `source` and `translation`."""
-    pa, pq = _pyarrow()
+    with optional_import("pyarrow", extra="text"):
+        import pyarrow as pa
+        import pyarrow.parquet as pq
     table = pa.table(
         {
             "source": pa.array((line.source for line in document.lines), pa.string()),
@@ -94,16 +86,18 @@ def matches(name: str) -> list[str]:
 
 def read_texts(name: str, column: str | None, language: str) -> Iterator[str]:
     """Read the texts of a column, file after file."""
-    pa, pq = _pyarrow()
     for path in _find(name):
         shown = _shown(name, path)
-        with _damage(shown), pq.ParquetFile(path) as table:
-            chosen = _column(shown, table.schema_arrow, column, language)
-            for batch in table.iter_batches(batch_size=_ROWS, columns=[chosen]):
-                found = batch.column(0)
-                while pa.types.is_struct(found.type):  # "translation.en"
-                    found = found.flatten()[0]
-                yield from (text or "" for text in found.to_pylist())
+
+        def choose(types: Mapping[str, Any], shown: str = shown) -> list[str]:
+            return [_column(shown, types, column, language)]
+
+        rows = parquet_rows(Path(path), choose, refuse, size=_ROWS, extra="text", name=shown)
+        for _, _, cells in rows:
+            (text,) = cells.values()
+            while isinstance(text, Mapping):  # "translation.en"
+                (text,) = text.values()
+            yield text or ""
 
 
 def _find(name: str) -> list[str]:
@@ -125,19 +119,17 @@ def _shown(name: str, path: str) -> str:
     return f"{name} ({Path(path).name})" if "*" in name else name
 
 
-def _column(path: str, schema: Any, column: str | None, language: str) -> str:
-    """Choose the column of the texts."""
-    import pyarrow as pa
+def _column(path: str, types: Mapping[str, Any], column: str | None, language: str) -> str:
 
     def leaves(name: str, kind: Any) -> Iterator[tuple[str, Any]]:
-        if pa.types.is_struct(kind):
-            for field in kind:
-                yield from leaves(f"{name}.{field.name}", field.type)
-        else:
+        if not str(kind).startswith("struct"):
             yield name, kind
+            return
+        for field in kind:
+            yield from leaves(f"{name}.{field.name}", field.type)
 
-    kinds = dict(leaf for field in schema for leaf in leaves(field.name, field.type))
-    texts = [name for name, kind in kinds.items() if _is_text(kind)]
+    kinds = dict(leaf for name, kind in types.items() for leaf in leaves(name, kind))
+    texts = [name for name, kind in kinds.items() if column_type(kind) in set(TEXTS) - {"null"}]
     if column is None:
         usual = (language, f"translation.{language}", "text")
         chosen = next((name for name in usual if name in texts), None)
@@ -161,29 +153,3 @@ def _column(path: str, schema: Any, column: str | None, language: str) -> str:
             f"{', '.join(texts) or 'none'}."
         )
     return column
-
-
-def _is_text(kind: Any) -> bool:
-    import pyarrow as pa
-
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    return any(test(kind) for test in tests)
-
-
-@contextmanager
-def _damage(path: str) -> Iterator[None]:
-    """Turn errors of pyarrow into one that names the file."""
-    import pyarrow as pa
-
-    try:
-        yield
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} cannot be read as parquet: {str(error).rstrip('.')}.") from error
-
-
-def _pyarrow() -> tuple[Any, Any]:
-    with optional_import("pyarrow", extra="text"):
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    return pa, pq

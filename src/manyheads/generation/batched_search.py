@@ -11,8 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 from torch import Tensor, nn
 
 from manyheads.asks.decode_config import DecodeConfig
-from manyheads.data.tokenizers.byte_pieces import byte_pieces
-from manyheads.data.tokenizers.tokenizer import TextTokenizer
+from manyheads.data.tokenizers.tokenizer import TextTokenizer, byte_pieces
 from manyheads.decode.beam import beam_search
 from manyheads.decode.beam_selection import TOP_K, BeamSelector
 from manyheads.decode.constraints import (

@@ -53,10 +53,11 @@ def load_embedder(model: str | Path | Predictor | Embedder, **options: Any) -> E
 def _fitting() -> str:
     """Name the tasks and the shipped models that embed."""
     tasks = [name for name in TASKS if _embeds(find_task(name).predictor)]
-    models = []
-    for name, manifest in shipped("pretrained").items():
-        if ModelFolder(manifest.parent).recipe.task in tasks:
-            models.append(name)
+    models = [
+        name
+        for name, manifest in shipped("pretrained").items()
+        if ModelFolder(manifest.parent).recipe.task in tasks
+    ]
     named = ", ".join(map(repr, tasks)) or "none"
     return f"Tasks whose models can: {named}; shipped models: {', '.join(models) or 'none'}."
 
@@ -73,11 +74,7 @@ def check_vectors(vectors: np.ndarray, shape: tuple[int, int | None], embedder: 
     Raises:
         UsageError: they are not what the protocol promises.
     """
-    if (
-        vectors.ndim != 2
-        or len(vectors) != shape[0]
-        or vectors.shape[1] != (shape[1] or vectors.shape[1])
-    ):
+    if vectors.ndim != 2 or vectors.shape != (shape[0], shape[1] or vectors.shape[1]):
         raise UsageError(
             f"{embedder.folder.name} gave an array of shape {vectors.shape} for {shape[0]} inputs: "
             f"expected is ({shape[0]}, {shape[1] or 'dim'})."

@@ -16,7 +16,7 @@ from manyheads.asks.image_search_request import (
     IndexRequest,
 )
 from manyheads.data.images.image_file import SUFFIXES, ImageContent, is_image, open_image
-from manyheads.data.text.surrogates import reject_surrogates
+from manyheads.data.text.encoding import reject_surrogates
 from manyheads.errors import (
     DataError,
     FolderError,
@@ -361,16 +361,7 @@ def _summary(folder: IndexFolder | None, counts: Counts) -> IndexAnswer:
             f"None of {len(unreadable):,} images can be read, so there is no index. The first: "
             f"{unreadable[0].error}"
         )
-    return IndexAnswer(
-        images=len(folder),
-        added=counts.added,
-        changed=counts.changed,
-        unchanged=counts.unchanged,
-        removed=counts.removed,
-        embedded=counts.embedded,
-        gone=counts.gone,
-        unreadable=tuple(counts.unreadable),
-    )
+    return IndexAnswer(images=len(folder), **vars(counts))
 
 
 def _kind_of(query: str) -> Kind:

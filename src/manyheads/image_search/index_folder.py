@@ -23,7 +23,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from manyheads.data.text.surrogates import is_valid_unicode
+from manyheads.data.text.encoding import is_valid_unicode
 from manyheads.errors import FolderError, NotFoundError, UsageError
 from manyheads.files import append_bytes, cannot_write, flush, output_errors
 from manyheads.project.folder import read_versioned, validated, write_json
@@ -118,9 +118,7 @@ class IndexFolder:
 
     def __len__(self) -> int:
         """Count the images."""
-        with self._errors():
-            (count,) = self._one("SELECT count(*) FROM images")
-        return int(count)
+        return int(self._one("SELECT count(*) FROM images")[0])
 
     @property
     def _bytes(self) -> int:
@@ -141,10 +139,8 @@ class IndexFolder:
         with self._errors():
             self._database.execute("BEGIN")
         try:
-            with self._errors():
-                self.rows = self._last_row() + 1
-                version = int(self._one("PRAGMA data_version")[0])
-            yield version
+            self.rows = self._last_row() + 1
+            yield int(self._one("PRAGMA data_version")[0])
         finally:
             with self._errors():
                 self._database.execute("ROLLBACK")
@@ -169,42 +165,36 @@ class IndexFolder:
 
     def unused_rows(self) -> np.ndarray:
         """List the rows of contents that no image has any more."""
-        with self._errors():
-            found = self._database.execute("SELECT row FROM vectors EXCEPT SELECT row FROM images")
-            return np.array([row for (row,) in found], dtype=np.int64)
+        rows = self._query("SELECT row FROM vectors EXCEPT SELECT row FROM images")
+        return np.array([row for (row,) in rows], dtype=np.int64)
 
     def images_of(self, rows: Sequence[int]) -> dict[int, list[IndexedImage]]:
         """List the images of some rows: those with the same content share one."""
         images: dict[int, list[IndexedImage]] = {row: [] for row in rows}
-        with self._errors():
-            for first in range(0, len(rows), AT_ONCE):
-                part = rows[first : first + AT_ONCE]
-                marks = ", ".join("?" * len(part))
-                for each in self._select(f"WHERE row IN ({marks}) ORDER BY name", *part):
-                    images[each.row].append(each)
+        for first in range(0, len(rows), AT_ONCE):
+            part = rows[first : first + AT_ONCE]
+            marks = ", ".join("?" * len(part))
+            for image in self._select(f"WHERE row IN ({marks}) ORDER BY name", *part):
+                images[image.row].append(image)
         return images
 
     def image(self, name: str) -> IndexedImage | None:
         """Find an image by its name."""
-        with self._errors():
-            return next(self._select("WHERE name = ?", _stored(name)), None)
+        return next(iter(self._select("WHERE name = ?", _stored(name))), None)
 
     def names_in(self, file: str) -> list[str]:
         """List the images that a file holds."""
-        with self._errors():
-            return [each.name for each in self._select("WHERE file = ?", _stored(file))]
+        return [image.name for image in self._select("WHERE file = ?", _stored(file))]
 
     def files(self) -> list[str]:
         """List the files that hold images."""
-        with self._errors():
-            found = self._database.execute("SELECT DISTINCT file FROM images WHERE file NOT NULL")
-            return [str(_given(file)) for (file,) in found]
+        files = self._query("SELECT DISTINCT file FROM images WHERE file NOT NULL")
+        return [str(_given(file)) for (file,) in files]
 
     def row_of(self, sha256: str) -> int | None:
         """Find the row that was made of a content."""
-        with self._errors():
-            found = self._database.execute("SELECT row FROM vectors WHERE sha256 = ?", (sha256,))
-            return next((int(row) for (row,) in found), None)
+        rows = self._query("SELECT row FROM vectors WHERE sha256 = ?", sha256)
+        return next((int(row) for (row,) in rows), None)
 
     # --- Writing --------------------------------------------------------------------------------
 
@@ -253,24 +243,31 @@ class IndexFolder:
 
     # --- The database ---------------------------------------------------------------------------
 
+    def _query(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
+        with self._errors():
+            return self._database.execute(query, parameters).fetchall()
+
     def _one(self, query: str, *parameters: object) -> tuple[Any, ...]:
-        found: tuple[Any, ...] | None = self._database.execute(query, parameters).fetchone()
-        if found is None:
+        rows = self._query(query, *parameters)
+        if not rows:
             raise self.damaged(f"{IMAGES} lacks rows")
-        return found
+        return rows[0]
 
     def _last_row(self) -> int:
         last = self._one("SELECT max(row) FROM vectors")[0]
         return -1 if last is None else int(last)
 
-    def _select(self, where: str, *parameters: object) -> Iterator[IndexedImage]:
-        query = f"SELECT name, file, row, label, state FROM images {where}"
-        for values in self._database.execute(query, parameters):
-            name, file, row, label, state = map(_given, values)
-            others = (file, label, state)
-            if type(row) is not int or any(type(e) not in (str, NoneType) for e in others):
-                raise TypeError(f"{name!r:.80} is no image")
-            yield IndexedImage(str(name), file, row, label, state)
+    def _select(self, where: str, *parameters: object) -> list[IndexedImage]:
+        images = []
+        rows = self._query(f"SELECT name, file, row, label, state FROM images {where}", *parameters)
+        with self._errors():  # values of any type
+            for values in rows:
+                name, file, row, label, state = map(_given, values)
+                others = (file, label, state)
+                if type(row) is not int or any(type(e) not in (str, NoneType) for e in others):
+                    raise TypeError(f"{name!r:.80} is no image")
+                images.append(IndexedImage(str(name), file, row, label, state))
+        return images
 
     def damaged(self, reason: str) -> FolderError:
         """Return the error about an index that cannot be used."""

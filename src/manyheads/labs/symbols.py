@@ -6,8 +6,7 @@ from functools import partial
 import numpy as np
 
 from manyheads.asks.evaluate_request import EvaluateConfig
-from manyheads.data.text.corpus import Corpus
-from manyheads.data.text.sentences import Sentences
+from manyheads.data.text.corpus import Corpus, Sentences
 from manyheads.data.tokenizers.tokenizer import UNKNOWN, Piece, Tokenizers
 from manyheads.models.components import CellName
 from manyheads.models.tagger import EncoderTaggerConfig, RecurrentTaggerConfig

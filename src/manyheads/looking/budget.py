@@ -4,12 +4,12 @@ import torch
 
 from manyheads.lens.attribution.integrated_gradients import MOST, STEPS, Integrated
 
-# Floating-point operations without --integrated: some ten seconds of two CPU cores.
+# Floating-point operations of a client's gradients: some ten seconds of two CPU cores.
 CPU, OTHER = 1e12, 1e14
 
 
 def limit(device: torch.device) -> float:
-    """Return the most operations that are spent by default."""
+    """Return the most operations that count as cheap."""
     return CPU if device.type == "cpu" else OTHER
 
 

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from manyheads.lens.labels import label
+from manyheads.lens.measures.attention_difference import MapDistance
 from manyheads.lens.measures.attention_distance import distance_figures
 from manyheads.lens.measures.cka import cka_figures
 from manyheads.lens.measures.head_figures import head_figures
@@ -37,6 +38,7 @@ class Watched:
     model: nn.Module
     trace: Trace
     states: States
+    distances: Mapping[str, MapDistance] | None = None  # of an untrained model from the trained
 
 
 _kept: ContextVar[list[Trace] | None] = ContextVar("kept", default=None)

@@ -39,12 +39,13 @@ def explain_class(
     label: str,
     baseline: str = "black",
     black: Tensor,
-    integrated: bool | None = None,
+    integrated: bool | None = False,
 ) -> tuple[list[Attribution], list[str]]:
     """Explain the logit of class `target` for one normalised image (1, channel, height, width).
 
-    Gradients are integrated from `baseline`, if `integrated` is True, or None and the cost is low;
-    `black` is a black image, normalised. Returns overlays, and notes on how to read them.
+    Gradients are integrated from `baseline`, if `integrated` is True, or None and the cost is low,
+    and always where nothing else is defined; `black` is a black image, normalised. Returns
+    overlays, and notes on how to read them.
     """
     if baseline not in BASELINES:
         raise UsageError(

@@ -17,6 +17,7 @@ from manyheads.lens.attribution.integrated_gradients import Integrated, until_co
 from manyheads.lens.attribution.relevance import relevance, relevance_of_source
 from manyheads.lens.trace.attention_reader import attentions
 from manyheads.lens.trace.embeddings import changed, embeddings
+from manyheads.lens.trace.gates import gate_maps
 from manyheads.lens.view.text_view import Span, TextOverlay, TextView, text_overlay
 from manyheads.looking.budget import incomplete, integrates, left_out, limit, most_steps
 from manyheads.nn.recording.attention_record import AttentionRecord
@@ -53,12 +54,13 @@ class Reading:
 
 
 def explain_reading(
-    reading: Reading, *, integrated: bool | None = None
+    reading: Reading, *, integrated: bool | None = False
 ) -> tuple[list[TextOverlay], list[str]]:
     """Explain every token of an output by those of the source.
 
-    Gradients are integrated if `integrated` is True, or None and the cost is low. Returns matrices
-    of output x source tokens, and notes on how to read them.
+    Gradients are integrated if `integrated` is True, or None and the cost is low; and always where
+    the model has neither attention nor gates. Returns matrices of output x source tokens, and notes
+    on how to read them.
     """
     # cuDNN refuses gradients through recurrent layers in evaluation mode.
     no_cudnn = partial(torch.backends.cudnn.flags, enabled=False)
@@ -108,7 +110,8 @@ def explain_reading(
     else:
         notes.append("Relevance is not defined here: no attention leads from output to source.")
     cost = float(1 + 2 * len(scores)) * count.total  # of a step
-    if integrates(integrated, cost, device, alone=not overlays):
+    empty = not overlays and not kept and not gate_maps(trace)
+    if integrates(integrated, cost, device, alone=empty):
         with no_cudnn():
             parts = _integrated(reading, size, most_steps(cost, device))
         legend = (

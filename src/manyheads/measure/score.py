@@ -6,15 +6,15 @@ from typing import Any
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.data.images.image_set import ImageSet
 from manyheads.data.split_register import find_registered_splits
-from manyheads.data.text.sentences import Sentences
+from manyheads.data.text.corpus import Sentences
 from manyheads.errors import NotFoundError, UsageError
 from manyheads.measure.text_metrics import Score
 from manyheads.project.base_recipe import DataTable
 from manyheads.project.paths import find_data, here, split_selection
 from manyheads.recipe_data.image_data import ImageRecipe
 from manyheads.recipe_data.image_splits import image_split, read_images
-from manyheads.recipe_data.sentence_data import SentenceData
 from manyheads.recipe_data.sentence_splits import sentence_split, sentences
+from manyheads.recipe_data.text_data import SentenceData
 
 Line = dict[str, Any]
 

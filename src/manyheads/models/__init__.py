@@ -1,39 +1,28 @@
 """Models: one file each, with a frozen Config, the Module it builds, and the paper."""
 
-from typing import TYPE_CHECKING
-
 from manyheads.lazy import lazy
 
-if TYPE_CHECKING:
-    from manyheads.models.captioner import Captioner, CaptionerConfig
-    from manyheads.models.causal_lm import CausalConfig, CausalLanguageModel
-    from manyheads.models.cct import Cct, CctConfig
-    from manyheads.models.coatnet import Coatnet, CoatnetConfig
-    from manyheads.models.cvt import Cvt, CvtConfig
-    from manyheads.models.deit import Deit, DeitConfig
-    from manyheads.models.hybrid import Hybrid, HybridConfig
-    from manyheads.models.line_reader import LineReader, LineReaderConfig
-    from manyheads.models.masked_lm import MaskedConfig, MaskedLanguageModel
-    from manyheads.models.matcher import Matcher, MatcherConfig
-    from manyheads.models.mlp import Mlp, MlpConfig
-    from manyheads.models.model_config import ImageConfig, ModelConfig
-    from manyheads.models.presets import PRESETS, build, preset, register_preset
-    from manyheads.models.resnet import ResNet, ResNetConfig
-    from manyheads.models.resnet_v2 import ResNetV2, ResNetV2Config
-    from manyheads.models.seq2seq import Seq2Seq, Seq2SeqConfig
-    from manyheads.models.swin import Swin, SwinConfig
-    from manyheads.models.tagger import EncoderTaggerConfig, RecurrentTaggerConfig, Tagger
-    from manyheads.models.transformer import Transformer, TransformerConfig
-    from manyheads.models.vgg import Vgg, VggConfig
-    from manyheads.models.vit import Vit, VitConfig
-
-__all__ = ["PRESETS", "Captioner", "CaptionerConfig", "CausalConfig", "CausalLanguageModel", "Cct"]
-__all__ += ["CctConfig", "Coatnet", "CoatnetConfig", "Cvt", "CvtConfig", "Deit", "DeitConfig"]
-__all__ += ["EncoderTaggerConfig", "Hybrid", "HybridConfig", "ImageConfig", "LineReader"]
-__all__ += ["LineReaderConfig", "MaskedConfig", "MaskedLanguageModel", "Matcher", "MatcherConfig"]
-__all__ += ["Mlp", "MlpConfig", "ModelConfig", "RecurrentTaggerConfig", "ResNet", "ResNetConfig"]
-__all__ += ["ResNetV2", "ResNetV2Config", "Seq2Seq", "Seq2SeqConfig", "Swin", "SwinConfig"]
-__all__ += ["Tagger", "Transformer", "TransformerConfig", "Vgg", "VggConfig", "Vit", "VitConfig"]
-__all__ += ["build", "preset", "register_preset"]
-
-__getattr__ = lazy(__name__, __file__)
+HOMES = {
+    "models.captioner": "Captioner CaptionerConfig",
+    "models.causal_lm": "CausalConfig CausalLanguageModel",
+    "models.cct": "Cct CctConfig",
+    "models.coatnet": "Coatnet CoatnetConfig",
+    "models.cvt": "Cvt CvtConfig",
+    "models.deit": "Deit DeitConfig",
+    "models.hybrid": "Hybrid HybridConfig",
+    "models.line_reader": "LineReader LineReaderConfig",
+    "models.masked_lm": "MaskedConfig MaskedLanguageModel",
+    "models.matcher": "Matcher MatcherConfig",
+    "models.mlp": "Mlp MlpConfig",
+    "models.model_config": "ImageConfig ModelConfig",
+    "models.presets": "PRESETS build preset register_preset",
+    "models.resnet": "ResNet ResNetConfig",
+    "models.resnet_v2": "ResNetV2 ResNetV2Config",
+    "models.seq2seq": "Seq2Seq Seq2SeqConfig",
+    "models.swin": "Swin SwinConfig",
+    "models.tagger": "EncoderTaggerConfig RecurrentTaggerConfig Tagger",
+    "models.transformer": "Transformer TransformerConfig",
+    "models.vgg": "Vgg VggConfig",
+    "models.vit": "Vit VitConfig",
+}
+__all__, __getattr__ = lazy(__name__, HOMES)

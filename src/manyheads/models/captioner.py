@@ -7,17 +7,16 @@ language of the text is its first token.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from manyheads.models.cct import SMALL_CCT
 from manyheads.models.components import POSITIONS, FeedForwardName, Norm, TokenPositions
 from manyheads.models.encoder_decoder import DecoderConfig, EncoderDecoder, decoder
 from manyheads.models.graphs import GraphInput, images_input
 from manyheads.models.image_features import check_features, feature_encoder, feature_tokens
-from manyheads.models.model_config import ImageConfig, ModelConfig
+from manyheads.models.model_config import ImageConfig
 from manyheads.models.sized_tables import SizedTable
 from manyheads.models.vit import VitConfig
 from manyheads.nn.layers import initial
@@ -135,19 +134,3 @@ class Captioner(EncoderDecoder[CaptionerConfig]):
     def memory_mask(self, source: Images) -> Mask | None:
         """Nothing of an image is padding."""
         return None
-
-
-PRESETS: dict[str, ModelConfig] = {
-    # An image encoder under the decoder of a Transformer (atlas M2): for images of 64 pixels, with
-    # three convolutions in front; and on the patches of a ViT
-    "captioner-tiny": CaptionerConfig(
-        encoder="cct-7/3x2",
-        image=replace(SMALL_CCT, convolutions=3, layers=4),
-        dim=192,
-        heads=4,
-        ffn_dim=384,
-        decoder_layers=2,
-        dropout=0.1,
-    ),
-    "captioner-vit-ti": CaptionerConfig(image=VitConfig(dim=192, heads=3, ffn_dim=768)),
-}

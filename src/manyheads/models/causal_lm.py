@@ -23,7 +23,6 @@ from manyheads.models.graphs import (
     tokens_input,
 )
 from manyheads.models.language_model import LanguageModel, LanguageModelConfig
-from manyheads.models.model_config import ModelConfig
 from manyheads.nn.layers.cache import KeyValueCache, rows_of_beams, rows_of_sentences
 from manyheads.nn.layers.masks import causal_mask
 from manyheads.nn.shapes import Kept, Mask, PerBeam, Scores, SourceIds, TokenIds, Tokens
@@ -171,11 +170,3 @@ class ContinueGraph(nn.Module):
 def _select(state: CausalState, rows: Kept) -> CausalState:
     ready = None if state.ready is None else state.ready[rows]
     return CausalState([cache.select(rows) for cache in state.caches], state.beams, ready)
-
-
-PRESETS: dict[str, ModelConfig] = {
-    # The encoder and the decoder alone (atlas T20), of the size of transformer-tiny's
-    "gpt-tiny": CausalConfig(dim=128, layers=4, heads=4, ffn_dim=256, positions="sinusoidal"),
-    # Radford et al. 2019, table 2; Devlin et al. 2019, section 3
-    "gpt2-small": CausalConfig(),
-}

@@ -17,7 +17,6 @@ from manyheads.models.image_encoder import (
     encoder_blocks,
     grid_positions,
 )
-from manyheads.models.model_config import ModelConfig
 from manyheads.nn.blocks.stack import Encoder
 from manyheads.nn.layers import initial
 from manyheads.nn.layers.dropout import Dropout
@@ -99,25 +98,3 @@ class Cct(nn.Module):
         x = self.pool.prepend(tokens.flatten(2).transpose(1, 2))
         x = self.dropout(self.positions(x, grid))
         return self.encoder(x, bias=self.positions.bias(grid))
-
-
-SMALL_CCT = CctConfig(
-    height=64,
-    width=64,
-    dim=192,
-    heads=4,
-    ffn_dim=384,
-    pool="mean",
-)
-
-
-PRESETS: dict[str, ModelConfig] = {
-    # Hassani et al. 2021, tables 1 and 2, for 32 x 32 pixels; without the two convolutions of the
-    # stem (ViT-Lite) and with its pooling alone (CVT), on patches of 4 x 4
-    "cct-2/3x2": CctConfig(convolutions=2, dim=128, layers=2, heads=2, ffn_dim=128),
-    "cct-4/3x2": CctConfig(convolutions=2, dim=128, layers=4, heads=2, ffn_dim=128),
-    "cct-6/3x1": CctConfig(layers=6),
-    "cct-6/3x2": CctConfig(convolutions=2, layers=6),
-    "cct-7/3x1": CctConfig(),
-    "cct-7/3x2": CctConfig(convolutions=2),
-}

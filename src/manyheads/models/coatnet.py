@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.models.components import ACTIVATIONS, Activation
-from manyheads.models.model_config import ImageConfig, ModelConfig
+from manyheads.models.model_config import ImageConfig
 from manyheads.models.sized_tables import SizedTable, stage_tables
 from manyheads.nn.attention.attention import MultiHeadAttention
 from manyheads.nn.attention.relative import RelativeAttention
@@ -322,12 +322,3 @@ def _attend(
         shortcut=shrink(dim, outputs, down, bias=config.shortcut_bias),
         end=branch_end(outputs, config.dropout, config.layer_scale, drop_path),
     )
-
-
-PRESETS: dict[str, ModelConfig] = {
-    # Dai et al. 2021, table 3
-    "coatnet-0": CoatnetConfig(),
-    "coatnet-1": CoatnetConfig(layers=(2, 6, 14, 2)),
-    "coatnet-2": CoatnetConfig(stem=(128, 128), dims=(128, 256, 512, 1024), layers=(2, 6, 14, 2)),
-    "coatnet-3": CoatnetConfig(stem=(192, 192), dims=(192, 384, 768, 1536), layers=(2, 6, 14, 2)),
-}

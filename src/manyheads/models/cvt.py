@@ -10,7 +10,7 @@ from functools import partial
 import torch
 from torch import nn
 
-from manyheads.models.model_config import ImageConfig, ModelConfig, check_stages
+from manyheads.models.model_config import ImageConfig, check_stages
 from manyheads.nn.attention.conv import ConvProjectedAttention
 from manyheads.nn.blocks.grid_block import GridBlock
 from manyheads.nn.blocks.pool import ClassToken, MeanPool
@@ -132,10 +132,3 @@ class Cvt(nn.Module):
             x = to_map(*stage(x))
         tokens, _ = last(x)
         return self.norm(tokens)
-
-
-PRESETS: dict[str, ModelConfig] = {
-    # Wu et al. 2021, table 2
-    "cvt-13": CvtConfig(),
-    "cvt-21": CvtConfig(layers=(1, 4, 16)),
-}

@@ -7,7 +7,6 @@ from torch import nn
 
 from manyheads.errors import UsageError
 from manyheads.models.image_encoder import Pool
-from manyheads.models.model_config import ModelConfig
 from manyheads.models.vit import Vit, VitConfig
 from manyheads.nn.layers.head import Head
 from manyheads.nn.shapes import ClassScores, Images
@@ -78,11 +77,3 @@ class Deit(Vit):
         """Return the mean of both heads, in training the logits of each."""
         answers = self.answers(images)
         return answers if self.training else (answers.labels + answers.teacher) / 2
-
-
-PRESETS: dict[str, ModelConfig] = {
-    # Touvron et al. 2021, table 1, with the distillation token (table 5)
-    "deit-ti": DeitConfig(dim=192, heads=3, ffn_dim=768),
-    "deit-s": DeitConfig(dim=384, heads=6, ffn_dim=1536),
-    "deit-b": DeitConfig(),
-}

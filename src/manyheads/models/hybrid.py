@@ -7,7 +7,6 @@ import torch.nn.functional as F
 from torch import nn
 
 from manyheads.errors import UsageError
-from manyheads.models.model_config import ModelConfig
 from manyheads.models.vit import PATCHES, Vit, VitConfig
 from manyheads.nn.recording.features import record_features
 from manyheads.nn.recording.tracking import track_modules
@@ -129,12 +128,3 @@ class Hybrid(Vit):
         """Count the rows and columns of tokens of an image."""
         rows, columns = self.config.feature_map(height, width)
         return rows // self.config.patch, columns // self.config.patch
-
-
-PRESETS: dict[str, ModelConfig] = {
-    # Dosovitskiy et al. 2021, R50+ViT-B/16; Steiner et al. 2022, R+Ti/16, R26+S/32, R50+L/32
-    "hybrid-r-ti": HybridConfig(depths=(), patch=8, dim=192, heads=3, ffn_dim=768),
-    "hybrid-r26-s": HybridConfig(depths=(2, 2, 2, 2), dim=384, heads=6, ffn_dim=1536),
-    "hybrid-r50-b": HybridConfig(),
-    "hybrid-r50-l": HybridConfig(depths=(3, 4, 6, 3), dim=1024, layers=24, heads=16, ffn_dim=4096),
-}

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from manyheads.errors import UsageError
 from manyheads.models.components import TokenPositions
 from manyheads.models.graphs import Graph, images_input
-from manyheads.models.model_config import ModelConfig, check_stages
+from manyheads.models.model_config import check_stages
 from manyheads.models.text_encoder import TextEncoderConfig, text_encoder
 from manyheads.nn.layers import initial
 from manyheads.nn.layers.dropout import Dropout
@@ -107,9 +107,3 @@ class LineReader(nn.Module):
             record_features(x)
         track_modules([self.columns])
         return self.columns(x).squeeze(2).transpose(1, 2)
-
-
-PRESETS: dict[str, ModelConfig] = {
-    # Printed lines of 32 pixels, 4 pixels a column
-    "line-reader": LineReaderConfig(),
-}

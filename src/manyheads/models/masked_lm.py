@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from manyheads.models.components import Norm
 from manyheads.models.language_model import LanguageModel, LanguageModelConfig
-from manyheads.models.model_config import ModelConfig
 from manyheads.nn.layers.masks import padding_mask
 from manyheads.nn.shapes import Mask, TokenIds
 
@@ -35,11 +34,3 @@ class MaskedLanguageModel(LanguageModel):
     def mask(self, tokens: TokenIds) -> Mask:
         """Let every token see both sides of it."""
         return padding_mask(tokens, self.config.pad)
-
-
-PRESETS: dict[str, ModelConfig] = {
-    "bert-tiny": MaskedConfig(
-        dim=128, layers=4, heads=4, ffn_dim=256, positions="sinusoidal", norm="pre"
-    ),
-    "bert-base": MaskedConfig(),
-}

@@ -16,10 +16,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
-from manyheads.models.cct import SMALL_CCT
 from manyheads.models.components import POSITIONS, TokenPositions
 from manyheads.models.graphs import Graph, images_input, tokens_input
-from manyheads.models.model_config import ImageConfig, ModelConfig
+from manyheads.models.model_config import ImageConfig
 from manyheads.models.sized_tables import SizedTable
 from manyheads.models.text_encoder import TextEncoderConfig, text_encoder
 from manyheads.models.vit import VitConfig
@@ -98,39 +97,27 @@ class MatcherConfig(TextEncoderConfig):
         return Matcher(self)
 
 
-class TokenMean:
-    """The mean over the tokens that are not padding."""
-
-    def __init__(self, config: MatcherConfig) -> None:
-        self.config = config
-
-    def __call__(self, x: Tokens, tokens: TokenIds) -> Float[Tensor, "batch dim"]:
-        """Pool the tokens of each text."""
-        real = (tokens != self.config.pad).unsqueeze(-1)
-        return (x * real).sum(dim=1) / real.sum(dim=1).clamp(min=1)
+def token_mean(x: Tokens, tokens: TokenIds, config: MatcherConfig) -> Float[Tensor, "batch dim"]:
+    """Average the tokens of each text that are not padding."""
+    real = (tokens != config.pad).unsqueeze(-1)
+    return (x * real).sum(dim=1) / real.sum(dim=1).clamp(min=1)
 
 
-class FirstEnd(TokenMean):
-    """The first end token; of a text without one, its first token."""
-
-    def __call__(self, x: Tokens, tokens: TokenIds) -> Float[Tensor, "batch dim"]:
-        """Pool the tokens of each text."""
-        ends = (tokens == self.config.end).int().argmax(dim=1)
-        return x[torch.arange(len(x), device=x.device), ends]
+def first_end(x: Tokens, tokens: TokenIds, config: MatcherConfig) -> Float[Tensor, "batch dim"]:
+    """Take the first end token of each text; its first token where it has none."""
+    ends = (tokens == config.end).int().argmax(dim=1)
+    return x[torch.arange(len(x), device=x.device), ends]
 
 
-class LastToken(TokenMean):
-    """The last token, padding or not."""
-
-    def __call__(self, x: Tokens, tokens: TokenIds) -> Float[Tensor, "batch dim"]:
-        """Pool the tokens of each text."""
-        return x[:, -1]
+def last_token(x: Tokens, _tokens: TokenIds, _config: MatcherConfig) -> Float[Tensor, "batch dim"]:
+    """Take the last token of each text, padding or not."""
+    return x[:, -1]
 
 
-TEXT_POOLS: dict[TextPool, type[TokenMean]] = {
-    "mean": TokenMean,
-    "end": FirstEnd,
-    "last": LastToken,
+TEXT_POOLS: dict[TextPool, Callable[[Tensor, Tensor, MatcherConfig], Tensor]] = {
+    "mean": token_mean,
+    "end": first_end,
+    "last": last_token,
 }
 
 
@@ -148,7 +135,7 @@ class TextTower(nn.Module):
         self.encoder = text_encoder(config)
         for layer, block in enumerate(self.encoder.blocks):  # "encoder" is the image tower's
             block.attention.layer_id = LayerId("text encoder", layer, "self")
-        self.pool = TEXT_POOLS[config.text_pool](config)
+        self.pool = TEXT_POOLS[config.text_pool]
         self.projection = Linear(config.dim, config.embedding, bias=config.projection_bias)
         nn.init.normal_(self.projection.weight, std=config.dim**-0.5)
         if self.projection.bias is not None:
@@ -161,7 +148,7 @@ class TextTower(nn.Module):
         start_text()
         x = self.dropout(self.positions(self.embedding(tokens) * self.scale))
         x = self.encoder(x, self.mask(tokens))
-        return self.projection(self.pool(x, tokens))
+        return self.projection(self.pool(x, tokens, self.config))
 
     def mask(self, tokens: TokenIds) -> Mask | None:
         """Hide padding and what comes later; behind a text, padding is what comes later."""
@@ -233,18 +220,3 @@ class Tower(nn.Module):
     def forward(self, given: Tensor) -> Vectors:
         """Return the unit vectors of images (row, channel, y, x), or of texts (row, token)."""
         return self.encode(given)
-
-
-PRESETS: dict[str, ModelConfig] = {
-    # Two towers (atlas M2), for images of 64 pixels and of 48
-    "matcher-tiny": MatcherConfig(
-        encoder="cct-7/3x2",
-        image=replace(SMALL_CCT, convolutions=3, layers=4, pool="sequence"),
-        dim=192,
-        heads=4,
-        ffn_dim=384,
-        layers=2,
-        dropout=0.1,
-    ),
-    "matcher-vit-ti": MatcherConfig(image=VitConfig(dim=192, heads=3, ffn_dim=768)),
-}

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.models.components import ACTIVATIONS, Activation
-from manyheads.models.model_config import ImageConfig, ModelConfig
+from manyheads.models.model_config import ImageConfig
 from manyheads.nn.layers.dropout import Dropout
 from manyheads.nn.layers.head import Head
 from manyheads.nn.layers.linear import Linear
@@ -80,9 +80,3 @@ class Mlp(nn.Module):
                 "the images, or train one for their size."
             )
         return self.layers(images.flatten(1))
-
-
-PRESETS: dict[str, ModelConfig] = {
-    # What has no attention, for comparison: values without an order, and convolutions
-    "mlp": MlpConfig(),
-}

@@ -1,11 +1,12 @@
-"""Preset sizes by name: one table, and functions to look up, add and build them."""
+"""Preset sizes by name: `presets.toml`, and functions to look up, add and build them."""
 
 import sys
+import tomllib
 from collections import UserDict
-from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from types import FrameType
-from typing import TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from torch import nn
 
@@ -15,61 +16,36 @@ from manyheads.registration import register
 
 M = TypeVar("M", bound=nn.Module)
 
-# Presets are written with their models. The module of a preset, by the first word of its name, is
-# imported when one of them is first asked for.
-HOMES = {
-    "transformer": "transformer",
-    "seq2seq": "seq2seq",
-    "captioner": "captioner",
-    "matcher": "matcher",
-    "gpt": "causal_lm",
-    "gpt2": "causal_lm",
-    "bert": "masked_lm",
-    "tagger": "tagger",
-    "vit": "vit",
-    "compact": "vit",
-    "deit": "deit",
-    "cct": "cct",
-    "swin": "swin",
-    "cvt": "cvt",
-    "coatnet": "coatnet",
-    "hybrid": "hybrid",
-    "mlp": "mlp",
-    "line": "line_reader",
-    "vgg": "vgg",
-    "resnet": "resnet",
-    "bit": "resnet_v2",
-}
+
+def _made(stored: dict[str, Any]) -> ModelConfig:
+    """Import a model, and make its Config; that of a part is a table that names its own."""
+    module, _, name = stored["config"].partition(":")
+    changes = {key: value for key, value in stored.items() if key != "config"}
+    for key, value in changes.items():
+        if isinstance(value, list):
+            changes[key] = tuple(value)
+        elif isinstance(value, dict):
+            changes[key] = _made(value)
+    made: ModelConfig = getattr(import_module(f"manyheads.models.{module}"), name)(**changes)
+    return made
 
 
-class _Presets(UserDict[str, ModelConfig]):
-    """Presets by name; the models that have them are imported when they are asked for."""
+class _Presets(UserDict[str, Any]):
+    """Presets by name; the model of one is imported when it is first asked for."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._read: set[str] = set()  # modules
+        tables = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+        for config, presets in tables.items():
+            for name, own in presets.items():
+                base = presets[own.pop("like")] if "like" in own else {}
+                self.data[name] = {"config": config} | base | own
 
     def __getitem__(self, name: str) -> ModelConfig:
-        self._find(name)
-        return super().__getitem__(name)
-
-    def __contains__(self, name: object) -> bool:
-        self._find(name)
-        return super().__contains__(name)
-
-    def __iter__(self) -> Iterator[str]:
-        for word in HOMES:
-            self._find(word)
-        return super().__iter__()
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def _find(self, name: object) -> None:
-        home = HOMES.get(name.partition("-")[0]) if isinstance(name, str) else None
-        if home is not None and home not in self._read:
-            self._read.add(home)
-            self.data.update(import_module(f"manyheads.models.{home}").PRESETS)
+        found = super().__getitem__(name)
+        if isinstance(found, dict):
+            self[name] = found = _made(found)
+        return found
 
 
 PRESETS = _Presets()

@@ -7,7 +7,7 @@ from typing import Literal
 import torch.nn.functional as F
 from torch import nn
 
-from manyheads.models.model_config import ImageConfig, ModelConfig, check_stages
+from manyheads.models.model_config import ImageConfig, check_stages
 from manyheads.nn.layers.head import Head
 from manyheads.nn.recording.features import record_features
 from manyheads.nn.recording.tracking import start_image, track_modules
@@ -116,37 +116,3 @@ class ResNet(ResidualNetwork):
         x = self.stages(self.stem(images))
         record_features(x)
         return x
-
-
-def _basic(depths: tuple[int, ...]) -> ResNetConfig:
-    widths = (64, 128, 256, 512)
-    return ResNetConfig(block="basic", depths=depths, widths=widths, outputs=widths)
-
-
-def _thin(blocks: int) -> ResNetConfig:
-    """A ResNet for 32 pixels: 6 * blocks + 2 layers (He et al. 2016, section 4.2)."""
-    widths = (16, 32, 64)
-    return ResNetConfig(
-        height=32,
-        width=32,
-        stem="plain",
-        stem_width=16,
-        block="basic",
-        depths=(blocks, blocks, blocks),
-        widths=widths,
-        outputs=widths,
-        classes=10,
-    )
-
-
-PRESETS: dict[str, ModelConfig] = {
-    # He et al. 2016, table 1; for 32 pixels, section 4.2
-    "resnet-18": _basic((2, 2, 2, 2)),
-    "resnet-34": _basic((3, 4, 6, 3)),
-    "resnet-50": ResNetConfig(),
-    "resnet-101": ResNetConfig(depths=(3, 4, 23, 3)),
-    "resnet-152": ResNetConfig(depths=(3, 8, 36, 3)),
-    "resnet-20": _thin(3),
-    "resnet-32": _thin(5),
-    "resnet-56": _thin(9),
-}

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from manyheads.errors import UsageError
-from manyheads.models.model_config import ImageConfig, ModelConfig, check_stages
+from manyheads.models.model_config import ImageConfig, check_stages
 from manyheads.models.resnet import ResidualNetwork
 from manyheads.nn.layers.head import Head
 from manyheads.nn.recording.features import record_features
@@ -51,17 +51,6 @@ class ResNetV2Config(ImageConfig):
         return ResNetV2(self)
 
 
-def bit(depths: tuple[int, ...], factor: int) -> ResNetV2Config:
-    """Return one of the paper's shapes: every layer `factor` times as wide as in a ResNet."""
-    widths = tuple(factor * width for width in (64, 128, 256, 512))
-    return ResNetV2Config(
-        stem_width=64 * factor,
-        depths=depths,
-        widths=widths,
-        outputs=tuple(4 * width for width in widths),
-    )
-
-
 class ResNetV2(ResidualNetwork):
     """Images in, logits over classes out."""
 
@@ -90,14 +79,3 @@ class ResNetV2(ResidualNetwork):
         x = F.relu(self.norm(self.stages(self.pool(self.stem(images)))))
         record_features(x)
         return x
-
-
-PRESETS: dict[str, ModelConfig] = {
-    # Kolesnikov et al. 2020, section 3
-    "bit-50x1": ResNetV2Config(),
-    "bit-50x3": bit((3, 4, 6, 3), 3),
-    "bit-101x1": bit((3, 4, 23, 3), 1),
-    "bit-101x3": bit((3, 4, 23, 3), 3),
-    "bit-152x2": bit((3, 8, 36, 3), 2),
-    "bit-152x4": bit((3, 8, 36, 3), 4),
-}

@@ -291,25 +291,3 @@ def _attention(config: Seq2SeqConfig) -> GlobalAttention | NoAttention:
     attention = GlobalAttention(score, config.hidden_size, config.dim)
     attention.layer_id = LayerId("decoder", config.decoder_layers - 1, "cross")
     return attention
-
-
-PRESETS: dict[str, ModelConfig] = {
-    # What came before, at one budget: with a shared vocabulary of 8,000 each has 2.88M parameters
-    # (within 1%), as has transformer-tiny with ffn_dim = 512. Without attention the source is one
-    # vector (Cho et al. 2014, Sutskever et al. 2014); with it, Luong et al. 2015.
-    "seq2seq-rnn": Seq2SeqConfig(
-        cell="rnn", dim=192, hidden_size=768, attention="none", dropout=0.3
-    ),
-    "seq2seq-lstm": Seq2SeqConfig(
-        cell="lstm", dim=192, hidden_size=352, attention="none", dropout=0.3
-    ),
-    "seq2seq-gru": Seq2SeqConfig(
-        cell="gru", dim=192, hidden_size=416, attention="none", dropout=0.3
-    ),
-    "seq2seq-lstm-attention": Seq2SeqConfig(
-        cell="lstm", dim=192, hidden_size=320, attention="general", dropout=0.3
-    ),
-    "seq2seq-gru-attention": Seq2SeqConfig(
-        cell="gru", dim=192, hidden_size=376, attention="general", dropout=0.3
-    ),
-}

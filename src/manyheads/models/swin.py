@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
-from manyheads.models.model_config import ImageConfig, ModelConfig, check_stages
+from manyheads.models.model_config import ImageConfig, check_stages
 from manyheads.models.sized_tables import SizedTable, stage_tables
 from manyheads.nn.attention.attention import MultiHeadAttention
 from manyheads.nn.attention.window import Edges, WindowedAttention
@@ -161,11 +161,3 @@ class Swin(nn.Module):
         for stage in self.stages:
             x, grid = stage(x, grid)
         return self.norm(x)
-
-
-PRESETS: dict[str, ModelConfig] = {
-    # Liu et al. 2021, section 3.3
-    "swin-t": SwinConfig(),
-    "swin-s": SwinConfig(layers=(2, 2, 18, 2)),
-    "swin-b": SwinConfig(dim=128, layers=(2, 2, 18, 2), heads=(4, 8, 16, 32)),
-}

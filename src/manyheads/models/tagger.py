@@ -145,12 +145,3 @@ class Tagger(nn.Module):
         x = self.context(x, tokens != self.config.pad)
         x = self.dropout(x)
         return readout(self.output, x if scored is None else x[scored])
-
-
-PRESETS: dict[str, ModelConfig] = {
-    # One answer a token (atlas T1): the same task on each cell, and on the encoder stack
-    "tagger-rnn": RecurrentTaggerConfig(cell="rnn"),
-    "tagger-gru": RecurrentTaggerConfig(cell="gru"),
-    "tagger-lstm": RecurrentTaggerConfig(cell="lstm"),
-    "tagger-encoder": EncoderTaggerConfig(),
-}

@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from manyheads.models.components import POSITIONS, FeedForwardName, Norm, TokenPositions, final_norm
 from manyheads.models.encoder_decoder import DecoderConfig, EncoderDecoder, decoder
 from manyheads.models.graphs import GraphInput, tokens_input
-from manyheads.models.model_config import ModelConfig
 from manyheads.models.text_encoder import encoder_blocks
 from manyheads.nn.blocks.stack import Encoder
 from manyheads.nn.layers import initial
@@ -102,19 +101,3 @@ class Transformer(EncoderDecoder[TransformerConfig]):
     def memory_mask(self, source: Int[Tensor, "batch source"]) -> Mask:
         """Hide padding."""
         return padding_mask(source, self.config.pad)
-
-
-PRESETS: dict[str, ModelConfig] = {
-    # Multi30k and sets of its size: 4 + 4 layers of width 128
-    "transformer-tiny": TransformerConfig(
-        dim=128, heads=4, ffn_dim=256, encoder_layers=4, decoder_layers=4, dropout=0.3
-    ),
-    "transformer-small": TransformerConfig(
-        dim=256, heads=4, ffn_dim=1024, encoder_layers=4, decoder_layers=4, dropout=0.1
-    ),
-    # Vaswani et al. 2017, table 3
-    "transformer-base": TransformerConfig(),
-    "transformer-big": TransformerConfig(dim=1024, heads=16, ffn_dim=4096, dropout=0.3),
-    # Kasai et al. 2021: decoding time lies in the decoder, quality in the encoder
-    "transformer-deep": TransformerConfig(encoder_layers=12, decoder_layers=1),
-}

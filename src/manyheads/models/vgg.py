@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
-from manyheads.models.model_config import ImageConfig, ModelConfig, check_stages
+from manyheads.models.model_config import ImageConfig, check_stages
 from manyheads.nn.layers.dropout import Dropout
 from manyheads.nn.layers.head import Head
 from manyheads.nn.layers.linear import Linear
@@ -129,10 +129,3 @@ def _check_size(height: int, width: int, halvings: int) -> None:
             f"An image of {height} x {width} pixels cannot be halved {halvings} times: it must "
             f"be at least {least} x {least}."
         )
-
-
-PRESETS: dict[str, ModelConfig] = {
-    # Simonyan & Zisserman 2015, table 1 (D); Ioffe & Szegedy 2015 came after it
-    "vgg-16": VggConfig(),
-    "vgg-16-bn": VggConfig(norm="batch"),
-}

@@ -14,7 +14,6 @@ from manyheads.models.image_encoder import (
     encoder_blocks,
     grid_positions,
 )
-from manyheads.models.model_config import ModelConfig
 from manyheads.nn.attention.attention import MultiHeadAttention
 from manyheads.nn.attention.linear_attention import LinearAttention
 from manyheads.nn.blocks.stack import Encoder
@@ -172,29 +171,3 @@ class Vit(nn.Module):
     def grid(self, height: int, width: int) -> Grid:
         """Count the rows and columns of tokens of an image."""
         return height // self.config.patch, width // self.config.patch
-
-
-SMALL = VitConfig(
-    height=32,
-    width=32,
-    patch=4,
-    dim=256,
-    layers=7,
-    heads=4,
-    ffn_dim=512,
-    classes=10,
-    norm_eps=1e-5,
-    qkv_bias=False,
-)
-
-
-PRESETS: dict[str, ModelConfig] = {
-    # Touvron et al. 2021, table 1 (Ti, S); Dosovitskiy et al. 2021, table 1 (B, L, H)
-    "vit-ti": VitConfig(dim=192, heads=3, ffn_dim=768),
-    "vit-s": VitConfig(dim=384, heads=6, ffn_dim=1536),
-    "vit-b": VitConfig(),
-    "vit-l": VitConfig(dim=1024, layers=24, heads=16, ffn_dim=4096),
-    "vit-h": VitConfig(dim=1280, layers=32, heads=16, ffn_dim=5120, patch=14),
-    "vit-lite-7": SMALL,
-    "compact-vit-7": replace(SMALL, pool="sequence"),
-}

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from manyheads.lens.measures.alignment_head import AlignmentHead, Chosen
-from manyheads.project.folder import ModelFolder, store_entry, validated
+from manyheads.project.folder import ModelFolder, store_entry, stored_entry
 
 
 class Entry(BaseModel):
@@ -40,11 +40,9 @@ class Entry(BaseModel):
 
 def stored(folder: ModelFolder) -> Chosen | None:
     """Read the choice that is stored with a model; None if it was not measured."""
-    entry = folder.manifest.get("alignment")
-    if entry is None:
-        return None
     again = f"Remove the entry, or evaluate {folder.path} again with `alignment=True`."
-    return validated(Entry, entry, folder.path / "manyheads.json", again, "alignment").chosen
+    entry = stored_entry(folder, "alignment", Entry, again)
+    return None if entry is None else entry.chosen
 
 
 def store(folder: ModelFolder, entry: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from manyheads.data.text.surrogates import is_valid_unicode
+from manyheads.data.text.encoding import is_valid_unicode
 from manyheads.errors import RecipeError, UsageError, nearest
 from manyheads.models.model_config import ModelConfig
 from manyheads.models.presets import PRESETS, preset

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from manyheads.project.folder import ModelFolder, store_entry, validated
+from manyheads.project.folder import ModelFolder, store_entry, stored_entry
 
 
 class Domain(BaseModel):
@@ -31,11 +31,8 @@ class Domain(BaseModel):
 
 def stored_domain(folder: ModelFolder) -> Domain | None:
     """Read the limits that are stored with a model; None if they were not measured."""
-    entry = folder.manifest.get("domain")
-    if entry is None:
-        return None
     again = f"Remove the entry; evaluating {folder.path} sets it anew."
-    return validated(Domain, entry, folder.path / "manyheads.json", again, "domain")
+    return stored_entry(folder, "domain", Domain, again)
 
 
 def store_domain(folder: ModelFolder, domain: Domain) -> None:

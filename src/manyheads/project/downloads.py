@@ -156,12 +156,10 @@ def _blocks(url: str, download: Path) -> Iterator[bytes]:
 def _verify(path: Path, file: CorpusFile, source: Path) -> None:
     digest = sha256(path)
     if digest != file.sha256:
+        again = "Nothing was written; its home may have changed, or the copy is damaged."
+        if source == path:
+            again = "Move it away to have it brought again."
         raise DataError(
             f"{source} is not the {file.path} of the recipes: its sha256 is {digest}, expected "
-            f"{file.sha256}. "
-            + (
-                "Move it away to have it brought again."
-                if source == path
-                else "Nothing was written; its home may have changed, or the copy is damaged."
-            )
+            f"{file.sha256}. {again}"
         )

@@ -36,6 +36,7 @@ from manyheads.project.sentencepiece_files import Vocabularies, need_vocabularie
 from manyheads.project.toml_file import read_toml
 from manyheads.strict_json import dumps, loads
 from manyheads.train.checkpoint import not_finite, restore, sha256, tensors
+from manyheads.train.device import limited_threads, threads_for
 from manyheads.train.train_config import Precision
 from manyheads.version import __version__
 
@@ -217,20 +218,22 @@ class ModelFolder:
         """
         config = self.recipe.config()
         stored = read_weights(self.path / "model.safetensors")
-        if finite and (bad := not_finite(stored)):
-            raise FolderError(
-                f"{self.path / 'model.safetensors'} holds infinite numbers or NaN, in {len(bad)} "
-                f"tensors, the first {bad[0]}: no answer of this model would mean anything. Train "
-                "again with a lower train.learning_rate, or store as float32."
-            )
-        if image_size is not None:
-            config, stored = resize(config, stored, image_size, self.library)
-        # Not on the meta device: drawing weights there imports torch's compiler, which takes
-        # longer than drawing them.
-        with at_most(4 * sum(map(Tensor.numel, stored.values()))):  # tied weights are made twice
-            model = find_task(self.recipe.task).build(self.recipe, config)
-        restore(model, stored, self.path / "model.safetensors")
-        return pack(model.eval())
+        count = sum(map(Tensor.numel, stored.values()))
+        with limited_threads(threads_for(count)):
+            if finite and (bad := not_finite(stored)):
+                raise FolderError(
+                    f"{self.path / 'model.safetensors'} holds infinite numbers or NaN, in "
+                    f"{len(bad)} tensors, the first {bad[0]}: no answer of this model would mean "
+                    "anything. Train again with a lower train.learning_rate, or store as float32."
+                )
+            if image_size is not None:
+                config, stored = resize(config, stored, image_size, self.library)
+            # Not on the meta device: drawing weights there imports torch's compiler, which takes
+            # longer than drawing them.
+            with at_most(4 * count):  # tied weights are made twice
+                model = find_task(self.recipe.task).build(self.recipe, config)
+            restore(model, stored, self.path / "model.safetensors")
+            return pack(model.eval())
 
     def tokenizers(self) -> Tokenizers:
         """Load the tokenizers, and check that they are those that the weights were trained with."""
@@ -395,6 +398,17 @@ def _plugins(recipe: Recipe) -> list[str]:
     modules = [type(part).__module__ for part in parts]
     modules.append(REGISTERED_BY.get(name, "manyheads"))
     return sorted(LOADED | set(filter(None, map(home, modules))))
+
+
+def stored_entry(folder: ModelFolder, key: str, kind: type[T], again: str) -> T | None:
+    """Read an entry of manyheads.json; None if there is none.
+
+    Raises:
+        FolderError: it is damaged; `again` says what to do.
+    """
+    if (entry := folder.manifest.get(key)) is None:
+        return None
+    return validated(kind, entry, folder.path / "manyheads.json", again, key)
 
 
 def store_entry(folder: ModelFolder, key: str, entry: Mapping[str, Any]) -> None:

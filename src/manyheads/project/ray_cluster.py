@@ -64,6 +64,12 @@ def _check_reachable(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=REACHABLE).close()
 
 
+def resources(device: str | None, threads: int) -> dict[str, int]:
+    """Return what Ray reserves for a model: a GPU, or processors."""
+    on_gpu = device is not None and device.startswith("cuda")
+    return {"num_gpus": 1} if on_gpu else {"num_cpus": threads}
+
+
 def absolute_model(model: str) -> str:
     """Name a model so that other processes find it: a folder by its whole path."""
     return model if model in shipped("pretrained") else str(Path(model).absolute())

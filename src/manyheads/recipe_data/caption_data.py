@@ -5,7 +5,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
-from manyheads.data.images.caption_collector import CaptionColumns
+from manyheads.data.images.captioned_images import CaptionColumns
 from manyheads.data.text.languages import is_language_code
 from manyheads.recipe_data.image_data import ImageData, ImageRecipe
 
@@ -67,9 +67,9 @@ class CaptionData(ImageData):
     @model_validator(mode="after")
     def _one_way_to_name_texts(self) -> Self:
         others = ("caption", "language", "language_column", "languages")
-        if self.texts and (given := [key for key in others if getattr(self, key)]):
+        if self.texts and (named := [key for key in others if getattr(self, key)]):
             raise ValueError(
-                f"texts names the columns of each language, so leave out {' and '.join(given)}"
+                f"texts names the columns of each language, so leave out {' and '.join(named)}"
             )
         if self.language is not None and self.language_column is not None:
             raise ValueError("the language is either the same for all texts or in a column")
@@ -120,9 +120,9 @@ class ReadData(CaptionData):
     @model_validator(mode="after")
     def _fonts_for_texts(self) -> Self:
         of_fonts = ("held_out_fonts", "valid_fonts", "column", "also_column")
-        if self.fonts is None and (given := [key for key in of_fonts if getattr(self, key)]):
+        if self.fonts is None and (named := [key for key in of_fonts if getattr(self, key)]):
             raise ValueError(
-                f"{' and '.join(given)} without fonts: name the folder of fonts to draw texts in, "
+                f"{' and '.join(named)} without fonts: name the folder of fonts to draw texts in, "
                 "or leave them out to learn from images of lines"
             )
         if self.fonts is not None and self.valid is None:

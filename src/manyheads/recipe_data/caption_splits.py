@@ -6,11 +6,14 @@ from dataclasses import replace
 import torch
 
 from manyheads.data.checks.separation import hold_out_captioned
-from manyheads.data.images.caption_collector import Selection, describe
-from manyheads.data.images.caption_files import read_caption_folder, read_caption_shards
-from manyheads.data.images.caption_tables import read_caption_tables, read_captioned_hub
-from manyheads.data.images.captioned_images import CaptionedImages
-from manyheads.data.images.coco_captions import read_coco
+from manyheads.data.images.caption_readers import (
+    read_caption_folder,
+    read_caption_shards,
+    read_caption_tables,
+    read_captioned_hub,
+    read_coco,
+)
+from manyheads.data.images.captioned_images import CaptionedImages, Selection, describe
 from manyheads.data.text.lines import Problem, Report
 from manyheads.data.text.rows import HUB, TABLES
 from manyheads.errors import DataError, RecipeError, UsageError
@@ -33,15 +36,15 @@ def read_captioned(name: str, data: CaptionData) -> CaptionedImages:
         DataError: a file cannot be read, or there are such images or texts.
     """
     problems: list[Problem] = []
-    found = find_captioned(name, data, problems.append)
+    captions = find_captioned(name, data, problems.append)
     lost = [describe(problem) for problem in problems if not problem.harmless]
     if lost and data.on_error == "stop":
         raise DataError(
-            f"{found.images.origin}: {len(lost):,} images or texts cannot be used: "
+            f"{captions.images.origin}: {len(lost):,} images or texts cannot be used: "
             f"{'; '.join(lost[:FEW])}{'; ...' if len(lost) > FEW else ''}. Repair or remove them; "
             'data.on_error = "skip" trains without them, and check-data counts them.'
         )
-    return replace(found, images=replace(found.images, left_out=tuple(lost)))
+    return replace(captions, images=replace(captions.images, left_out=tuple(lost)))
 
 
 def read_given(name: str, data: CaptionData) -> CaptionedImages:
@@ -105,14 +108,14 @@ def find_captioned(name: str, data: CaptionData, report: Report) -> CaptionedIma
 
 def readable_captioned(name: str, recipe: CaptionRecipe) -> CaptionedImages:
     """Find images with texts; open them all and leave out bad ones if data.on_error says so."""
-    found = read_captioned(name, recipe.data)
+    captions = read_captioned(name, recipe.data)
     if recipe.data.on_error == "stop":
-        return found
+        return captions
     rank, world = rank_and_world()
     threads = torch.get_num_threads()
-    readable = found.readable(recipe.image, threads, rank=rank, world=world, gather=exchange)
+    readable = captions.readable(recipe.image, threads, rank=rank, world=world, gather=exchange)
     if not len(readable):
-        raise DataError(f"{found.images.origin}: none of {len(found):,} images can be read.")
+        raise DataError(f"{captions.images.origin}: none of {len(captions):,} images can be read.")
     return readable
 
 
@@ -140,17 +143,17 @@ def captioned_split(split: str, recipe: CaptionRecipe) -> CaptionedImages:
     return readable_captioned(named(split, recipe.data), recipe)
 
 
-def refuse_other_languages(found: CaptionedImages, languages: Sequence[str]) -> None:
+def refuse_other_languages(captions: CaptionedImages, languages: Sequence[str]) -> None:
     """Refuse texts in languages that are not trained on.
 
     Raises:
         DataError: there are such texts.
     """
     known = dict.fromkeys(languages)
-    unknown = [each for each in dict.fromkeys(found.languages) if each not in known]
+    unknown = [each for each in dict.fromkeys(captions.languages) if each not in known]
     if unknown:
         raise DataError(
-            f"{found.images.origin} has texts in {', '.join(unknown)}, which the training data "
+            f"{captions.images.origin} has texts in {', '.join(unknown)}, which the training data "
             f"lack: they have {', '.join(known)}. Name the languages as in training, or leave "
             "these texts out."
         )

@@ -52,12 +52,7 @@ class EncoderRecipe(CaptionRecipe):
                 f"model.encoder is {name!r}{nearest(str(name), fitting)}Presets of image models: "
                 f"{', '.join(fitting)}."
             )
-        size = {
-            "channels": self.image.channels,
-            "height": self.image.height,
-            "width": self.image.width,
-        }
-        image = configure(base, table, size, "model.image")
+        image = configure(base, table, super().derived(), "model.image")
         without = {key: value for key, value in model.items() if key != "image"}
         plain = self.model_copy(update={"model": without})
         return super(EncoderRecipe, plain).config(image=image, **derived)

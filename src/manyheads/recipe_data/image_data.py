@@ -80,8 +80,4 @@ class ImageRecipe(Recipe):
 
     def derived(self) -> dict[str, int]:
         """Size and channels of the images."""
-        return {
-            "channels": self.image.channels,
-            "height": self.image.height,
-            "width": self.image.width,
-        }
+        return {name: getattr(self.image, name) for name in ("channels", "height", "width")}

@@ -2,17 +2,12 @@
 
 from dataclasses import replace
 
+import numpy as np
 import torch
 
 from manyheads.data.images.digits import read_digits
 from manyheads.data.images.image_file import SUFFIXES
-from manyheads.data.images.image_set import (
-    ImageSet,
-    hold_out,
-    number_labels,
-    read_folder,
-    read_unlabelled,
-)
+from manyheads.data.images.image_set import ImageSet, hold_out, read_folder, read_unlabelled
 from manyheads.data.images.image_tables import read_hub, read_tables
 from manyheads.data.images.shards import read_shards
 from manyheads.data.text.rows import LISTINGS, TABLES
@@ -50,8 +45,7 @@ def find_images(name: str, data: ImageData) -> ImageSet:
         digits = read_digits()
         if labelled:
             return digits
-        labels, classes = number_labels(None, digits.names, None)
-        return replace(digits, labels=labels, classes=classes)
+        return replace(digits, labels=np.zeros(len(digits), dtype=int), classes=[])
     refuse_converted(name)
     if is_hub_data(name):
         return read_hub(name, *columns, separator)

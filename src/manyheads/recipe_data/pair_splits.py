@@ -6,15 +6,22 @@ from itertools import chain
 
 from manyheads.data.augment.text_noise import joined_pairs
 from manyheads.data.synthetic.dates import SPLITS, generate
-from manyheads.data.text.corpus import Corpus, hashes, origin, read_parallel
+from manyheads.data.text.corpus import (
+    Corpus,
+    StreamedCorpus,
+    TrainingCorpus,
+    hashes,
+    origin,
+    read_bounded,
+    read_parallel,
+)
 from manyheads.data.text.exclusion import Exclusion, held_out_texts
 from manyheads.data.text.formats import FORMATS, Pair, read_pairs
-from manyheads.data.text.streamed_corpus import StreamedCorpus, read_bounded
 from manyheads.errors import RecipeError, UsageError, nearest
 from manyheads.project.base_recipe import CONVERTED
 from manyheads.project.paths import endings, find_data, is_hub_data
 from manyheads.recipe_data.named_splits import named
-from manyheads.recipe_data.pair_data import PairData
+from manyheads.recipe_data.text_data import PairData
 from manyheads.streams import stream
 
 DATES = {"train": 120_000, "valid": 3_300, "test": 3_300}  # pairs generated a split
@@ -27,17 +34,14 @@ def read_corpus(name: str, data: PairData) -> Corpus:
     return read_parallel(find_corpus(name, data), data.source, data.target, data.columns)
 
 
-def training_corpus(
-    data: PairData, say: Callable[[str], None] = lambda _: None
-) -> Corpus | StreamedCorpus:
+def training_corpus(data: PairData, say: Callable[[str], None] = lambda _: None) -> TrainingCorpus:
     """Read what is trained on, without what is excluded; a large corpus stays on disk."""
     if data.train.startswith("dates:"):
         return read_corpus(data.train, data)
     paths = [find_corpus(name, data) for name in (data.train, *data.additional)]
     sides = (data.source, data.target)
-    exclusion = Exclusion.of(
-        text for name in data.exclude for text in held_out_texts(find_corpus(name, data), *sides)
-    )
+    excluded = (held_out_texts(find_corpus(name, data), *sides) for name in data.exclude)
+    exclusion = Exclusion.of(chain.from_iterable(excluded))
 
     def pairs() -> Iterator[Pair]:
         every = chain.from_iterable(read_pairs(p, *sides, columns=data.columns) for p in paths)
@@ -52,17 +56,14 @@ def training_corpus(
     return corpus
 
 
-def with_joined_pairs(
-    corpus: Corpus | StreamedCorpus, share: float, seed: int
-) -> Corpus | StreamedCorpus:
+def with_joined_pairs(corpus: TrainingCorpus, share: float, seed: int) -> TrainingCorpus:
     """Add pairs that are two pairs in one line, `share` times as many as there are."""
     if not share:
         return corpus
     if isinstance(corpus, StreamedCorpus):
         raise RecipeError("augment.joined is for corpora that fit into memory: leave it out.")
-    return corpus.extended(
-        joined_pairs(corpus.source, corpus.target, share, stream(seed, "joined"))
-    )
+    pairs = joined_pairs(corpus.source, corpus.target, share, stream(seed, "joined"))
+    return corpus.extended(pairs)
 
 
 def find_corpus(name: str, data: PairData) -> str:

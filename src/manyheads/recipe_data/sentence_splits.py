@@ -1,11 +1,11 @@
 """From the names in a [data] table of single sentences to the sentences."""
 
 from manyheads.data.split_register import reject_test_split
-from manyheads.data.text.sentences import Sentences, read_sentences
+from manyheads.data.text.corpus import Sentences, read_sentences
 from manyheads.errors import RecipeError
 from manyheads.project.paths import find_data
 from manyheads.recipe_data.named_splits import named
-from manyheads.recipe_data.sentence_data import SentenceData
+from manyheads.recipe_data.text_data import SentenceData
 
 
 def sentences(name: str, data: SentenceData) -> Sentences:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from manyheads.data.text.sentences import Sentences
+from manyheads.data.text.corpus import Sentences
 from manyheads.doctor import text_leakage
 from manyheads.doctor.finding import cut
 from manyheads.doctor.run_batches import (
@@ -18,8 +18,8 @@ from manyheads.doctor.run_batches import (
     Samples,
     random_sample,
 )
-from manyheads.recipe_data.sentence_data import SentenceData
 from manyheads.recipe_data.sentence_splits import training_sentences
+from manyheads.recipe_data.text_data import SentenceData
 from manyheads.tokenwise.token_task import predict_batches
 from manyheads.train.training_task import Task
 

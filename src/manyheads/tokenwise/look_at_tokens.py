@@ -4,30 +4,31 @@ from dataclasses import replace
 
 import torch
 
-from manyheads.errors import UsageError
 from manyheads.lens.labels import labels
 from manyheads.lens.measures.token_losses import loss_table
 from manyheads.lens.trace.module_shapes import ShapeLine, walk
 from manyheads.lens.view.text_view import TextView, text_view
-from manyheads.looking.figures import figures_of_text, watched
+from manyheads.looking.figures import figures_of_text
 from manyheads.looking.text_overlays import Reading, explained
+from manyheads.looking.untrained import compared, watch
 from manyheads.predict.text_reader import TokenPredictor, refuse_empty
 
 
 def explain_tokens(
-    reader: TokenPredictor, text: str, *, integrated: bool | None = None
+    reader: TokenPredictor, text: str, *, integrated: bool | None = False, fresh: bool = False
 ) -> tuple[str, TextView]:
     """Run a model over a text with a recorder open; return its answer and the view.
 
-    Gradients are integrated if `integrated` is True, or None and the cost is low.
+    `integrated` is that of `explain_reading`; if `fresh`, the recorded model is untrained, and the
+    answer that of the trained one.
     """
     refuse_empty(text)
     tokens_read = reader.read_tokens(text)
     tokens = reader.tensor(tokens_read.ids)
-    with watched(reader.model) as seen:
-        logits = reader.model(tokens)
+    seen, logits, own = watch(reader, lambda each: each.model(tokens), fresh=fresh)
     log_probabilities = logits[0].float().log_softmax(dim=-1)
-    output = reader.outputs(text, tokens_read.ids, log_probabilities.argmax(dim=-1).tolist())
+    chosen = own[0].float().log_softmax(dim=-1).argmax(dim=-1)
+    output = reader.outputs(text, tokens_read.ids, chosen.tolist())
     chances = [
         row[token].exp().item() for row, token in zip(log_probabilities, output.ids, strict=True)
     ]
@@ -39,7 +40,7 @@ def explain_tokens(
         source_spans=tokens_read.spans,
     )
     reading = Reading(
-        reader.model, tokens, output.ids, reader.model, view.source, view.output, tokens_read.spans
+        seen.model, tokens, output.ids, seen.model, view.source, view.output, tokens_read.spans
     )
     view = explained(view, reading, integrated=integrated)
     figures = figures_of_text(
@@ -53,12 +54,7 @@ def explain_tokens(
             given="given those before it",
         )
         figures = [costs, *figures]
-    if not view.maps and not view.gates and not view.overlays:
-        raise UsageError(
-            f"{reader.folder.name} is a plain RNN, with neither attention nor gates to look at. "
-            "Leave out `integrated=False`, or ask for its `shapes`."
-        )
-    return output.answer, replace(view, figures=figures)
+    return output.answer, replace(compared(view, seen), figures=figures)
 
 
 def shapes_of_tokens(reader: TokenPredictor, text: str) -> list[ShapeLine]:

@@ -9,13 +9,13 @@ from torch import Tensor
 from manyheads.asks.export_request import ParityRequest
 from manyheads.data.batching.batches import TokenBatch
 from manyheads.data.even_sample import evenly_spaced
-from manyheads.data.text.sentences import Sentences
+from manyheads.data.text.corpus import Sentences
 from manyheads.engines.engine import engine_name
 from manyheads.engines.engine_parity import Parity
 from manyheads.measure.parity_inputs import data_to_compare, run_both
 from manyheads.measure.score import sentences_to_measure
 from manyheads.predict.text_reader import TokenPredictor
-from manyheads.recipe_data.sentence_data import SentenceData
+from manyheads.recipe_data.text_data import SentenceData
 from manyheads.tokenwise.token_task import Examples, Measure
 
 

@@ -11,7 +11,7 @@ from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.asks.export_request import ParityRequest
 from manyheads.asks.look_request import LookRequest
 from manyheads.data.split_register import reject_test_split
-from manyheads.data.text.sentences import Sentences
+from manyheads.data.text.corpus import Sentences
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, Tokenizer, TokenizerConfig
 from manyheads.doctor.run_batches import LineWriter
 from manyheads.doctor.run_inspection import RunInspection
@@ -20,6 +20,7 @@ from manyheads.files import write_atomically
 from manyheads.fit.inputs import digest, refuse_longer
 from manyheads.lens.trace.module_shapes import ShapeLine
 from manyheads.looking.refusals import refuse_for_texts
+from manyheads.looking.untrained import untrained
 from manyheads.looking.word_comparison import compare_words
 from manyheads.measure.score import refuse_report, scored, sentences_to_measure
 from manyheads.measure.text_metrics import Score
@@ -28,8 +29,8 @@ from manyheads.predict.text_reader import TokenPredictor
 from manyheads.project.base_recipe import Recipe
 from manyheads.project.folder import ModelFolder
 from manyheads.project.sentencepiece_files import SHARED, learn_tokenizer
-from manyheads.recipe_data.sentence_data import LanguageData, SentenceData
 from manyheads.recipe_data.sentence_splits import sentences, training_sentences
+from manyheads.recipe_data.text_data import LanguageData, SentenceData
 from manyheads.tokenwise.line_samples import LineSamples, sample_lines
 from manyheads.tokenwise.look_at_tokens import explain_tokens, shapes_of_tokens
 from manyheads.tokenwise.token_parity import lines_to_compare, token_parity
@@ -152,8 +153,11 @@ class TokenPipeline(Pipeline[R, P]):
     def look(self, predictor: P, request: LookRequest) -> Explanation:
         """Show what each output depends on."""
         text = refuse_for_texts(predictor, request)
-        figures = compare_words(predictor, text, request)
-        answer, view = explain_tokens(predictor, text, integrated=request.integrated)
+        shown = untrained(predictor) if request.untrained else predictor
+        figures = compare_words(shown, text, request)
+        answer, view = explain_tokens(
+            predictor, text, integrated=request.integrated, fresh=request.untrained
+        )
         told = {"text": text, "answer": answer}
         return Explanation(told, replace(view, figures=[*figures, *view.figures]))
 

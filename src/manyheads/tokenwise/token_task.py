@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from manyheads.bounds import Count
 from manyheads.data.batching.batches import TokenBatch, pad
 from manyheads.data.batching.buckets import length_buckets, rank_part
-from manyheads.data.text.sentences import Sentences
+from manyheads.data.text.corpus import Sentences
 from manyheads.errors import DataError
 from manyheads.train.losses import projected_cross_entropy
 from manyheads.train.train_config import TrainConfig

@@ -6,32 +6,20 @@ Called as a function, `manyheads.train(recipe)` trains a recipe: see `fit/run_tr
 import sys
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from manyheads.lazy import lazy
 
-if TYPE_CHECKING:
-    from manyheads.train.class_losses import binary_cross_entropy, distillation, soft_cross_entropy
-    from manyheads.train.loop import Observer, fit
-    from manyheads.train.losses import smoothed_cross_entropy
-    from manyheads.train.optim import Optimizer, adamw, muon, optimizer
-    from manyheads.train.schedule import (
-        Schedule,
-        constant,
-        cosine,
-        inverse_sqrt,
-        learning_rate,
-        linear,
-    )
-    from manyheads.train.train_config import EarlyStop, Restart, TrainConfig
-    from manyheads.train.training_task import Batch, Loss, Task
-
-__all__ = ["Batch", "EarlyStop", "Loss", "Observer", "Optimizer", "Restart", "Schedule", "Task"]
-__all__ += ["TrainConfig", "adamw", "binary_cross_entropy", "constant", "cosine", "distillation"]
-__all__ += ["fit", "inverse_sqrt", "learning_rate", "linear", "muon", "optimizer"]
-__all__ += ["smoothed_cross_entropy", "soft_cross_entropy"]
-
-__getattr__ = lazy(__name__, __file__)
+HOMES = {
+    "train.class_losses": "binary_cross_entropy distillation soft_cross_entropy",
+    "train.loop": "Observer fit",
+    "train.losses": "smoothed_cross_entropy",
+    "train.optim": "Optimizer adamw muon optimizer",
+    "train.schedule": "Schedule constant cosine inverse_sqrt learning_rate linear",
+    "train.train_config": "EarlyStop Restart TrainConfig",
+    "train.training_task": "Batch Loss Task",
+}
+__all__, __getattr__ = lazy(__name__, HOMES)
 
 
 class _Callable(ModuleType):

@@ -6,8 +6,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from fastapi import FastAPI
-from starlette.responses import FileResponse
-from starlette.staticfiles import StaticFiles
+from fastapi import Request as HttpRequest
+from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
+from starlette.responses import Response
 
 from manyheads.lens.view.report import STATIC as DRAWING
 from manyheads.version import __version__
@@ -18,15 +19,16 @@ from manyheads.web.routes import (
     compatible,
     documents,
     images,
-    learning,
     looking,
     status,
     texts,
 )
 from manyheads.web.served import Served
 from manyheads.web.settings import Settings
+from manyheads.web.static_files import HashedFiles
 
 STATIC = Path(__file__).parent / "static"
+UNCOMPRESSED = (*DEFAULT_EXCLUDED_CONTENT_TYPES, "application/x-ndjson")  # sent line by line
 
 DESCRIPTION = """Translate, classify, describe, read and search with Manyheads models, and look \
 inside them. Errors are problem+json with the members title, detail, where and remedy."""
@@ -57,18 +59,23 @@ def create_app(served: Served, settings: Settings) -> Guard:
     )
     app.state.served = served
     app.state.settings = settings
-    app.state.glossaries = Glossaries()
+    if settings.glossaries is not None:
+        app.state.glossaries = Glossaries(settings.glossaries)
     add_handlers(app)
-    for module in (texts, documents, images, looking, learning, status):
+    for module in (texts, documents, images, looking, status):
         app.include_router(module.router)
     app.include_router(compatible.libretranslate)
     app.include_router(compatible.deepl)
-    app.mount("/static/draw", StaticFiles(directory=DRAWING))
-    app.mount("/static", StaticFiles(directory=STATIC))
+    app.add_middleware(
+        GZipMiddleware, minimum_size=1000, compresslevel=5, exclude_content_types=UNCOMPRESSED
+    )
+    files = HashedFiles(directory=STATIC)
+    app.mount("/static/draw", HashedFiles(directory=DRAWING))
+    app.mount("/static", files)
 
     @app.get("/", include_in_schema=False)
-    async def page() -> FileResponse:
-        return FileResponse(STATIC / "index.html")
+    async def page(http: HttpRequest) -> Response:
+        return await files.get_response("index.html", http.scope)
 
     return Guard(app, settings, served.metrics)
 

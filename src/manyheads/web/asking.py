@@ -9,18 +9,11 @@ from fastapi import Request as HttpRequest
 
 from manyheads.asks.request import BatchRequest, ImageRequest
 from manyheads.web.batching import Job
-from manyheads.web.problems import ProblemError
+from manyheads.web.problems import refusal
 from manyheads.web.request_images import EncodedImage, cost_of, room_for
 from manyheads.web.served import Served, ServedModel
 
 T = TypeVar("T")
-
-
-class ClientGoneError(ProblemError):
-    """The client has left; nobody reads this."""
-
-    def __init__(self) -> None:
-        super().__init__(499, "The client has left", "", remedy="")
 
 
 async def while_connected(http: HttpRequest, work: Coroutine[Any, Any, T], seconds: float) -> T:
@@ -36,23 +29,12 @@ async def while_connected(http: HttpRequest, work: Coroutine[Any, Any, T], secon
         if task.done():
             return task.result()
         if gone.done():
-            raise ClientGoneError
-        raise too_slow(seconds)
+            raise refusal("client_gone")
+        raise refusal("too_slow", seconds=seconds, retry_after=seconds / 4)
     finally:
         for each in (task, gone):
             each.cancel()
         await asyncio.gather(task, gone, return_exceptions=True)
-
-
-def too_slow(seconds: float) -> ProblemError:
-    """Say that an answer took too long."""
-    return ProblemError(
-        503,
-        "Too slow",
-        f"There was no answer within {seconds:.0f} seconds.",
-        remedy="Send less at a time, or try again later.",
-        retry_after=seconds / 4,
-    )
 
 
 async def _gone(http: HttpRequest) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from manyheads.errors import ChangedFolderError
 from manyheads.web.metrics import Metrics
-from manyheads.web.problems import ProblemError, model_changed, process_ended
+from manyheads.web.problems import refusal
 from manyheads.web.settings import Limits
 from manyheads.web.workers import Answers, Done, Load, Work, Worker, WorkerDiedError
 
@@ -70,16 +70,13 @@ class Part:
     cost: float
 
 
-@dataclass
-class _Line:
+class _Line(deque[Job]):
     """Jobs that wait for their turn."""
-
-    jobs: deque[Job] = field(default_factory=deque)
 
     @property
     def waiting(self) -> float:
         """Tokens that wait."""
-        return sum(job.left for job in self.jobs)
+        return sum(job.left for job in self)
 
 
 @dataclass(frozen=True)
@@ -119,7 +116,8 @@ class ModelQueue:
         self.load_model = load
         self._worker = worker
         self._limits, self._metrics = limits, metrics
-        self._facts: Mapping[str, Any] = {}
+        # What the worker tells of the model; empty before it is loaded, and when it is lost.
+        self.facts: Mapping[str, Any] = {}
         self._small, self._large = _Line(), _Line()
         self._turn = self._large  # the line that was served last
         self._running = 0.0  # tokens that are being answered
@@ -129,15 +127,6 @@ class ModelQueue:
         self._jobs: list[Job] = []  # that are being answered
         self._number = 0  # of the piece of work they are
         self._task: asyncio.Task[None] | None = None
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """What the worker tells of the model; empty before it is loaded."""
-        return self._facts
-
-    def forget(self) -> None:
-        """The worker has lost the model."""
-        self._facts = {}
 
     async def load(self) -> None:
         """Load the model, if it is not."""
@@ -154,43 +143,27 @@ class ModelQueue:
             ProblemError: too much is waiting, or the server is shutting down.
         """
         if self._closing:
-            raise ProblemError(
-                503,
-                "Shutting down",
-                "The server is shutting down.",
-                remedy="Try again when it has started again.",
-                retry_after=5,
-            )
+            raise refusal("shutting_down")
         divided = job.key is not None or isinstance(job.answers, Once)
         most = self._limits.queued if divided else self._limits.whole
         if job.cost > most:
-            raise ProblemError(
-                413,
-                "Too large",
-                f"The request would take about {job.cost:,} tokens of work, beams and prefixes "
-                f"included; {most:,} are allowed.",
-                remedy="Send less at a time, or with fewer beams.",
-            )
+            raise refusal("work", cost=job.cost, most=most)
         line = self._large if job.patient or job.cost > self._limits.part else self._small
         if line.waiting and line.waiting + job.cost > self._limits.queued:
             self._metrics.refused.labels(self.name).inc()
-            raise ProblemError(
-                429,
-                "Too many requests",
-                f"About {line.waiting:,.0f} tokens wait for {self.name} already.",
-                remedy="Try again after the seconds that Retry-After names.",
-                retry_after=(line.waiting + self._running) / self._rate,
-            )
+            seconds = (line.waiting + self._running) / self._rate
+            told = {"waiting": line.waiting, "model": self.name}
+            raise refusal("full_queue", **told, retry_after=seconds)
         if self._task is None:
             self._task = asyncio.create_task(self._work(), name=f"queue of {self.name}")
-        line.jobs.append(job)
+        line.append(job)
         self._count()
         self._arrived.set()
         try:
             return await job.future
         except asyncio.CancelledError:
-            if job in line.jobs:
-                line.jobs.remove(job)
+            if job in line:
+                line.remove(job)
                 self._count()
                 self._metrics.left.labels(self.name).inc()
             if job in self._jobs and all(each.future.done() for each in self._jobs):
@@ -214,7 +187,7 @@ class ModelQueue:
 
     async def _work(self) -> None:
         while True:
-            while not (pending := self._small.jobs or self._large.jobs):
+            while not (pending := self._small or self._large):
                 if self._closing:
                     return
                 self._arrived.clear()
@@ -255,13 +228,13 @@ class ModelQueue:
         Small and large jobs take turns. What is left of a large one waits behind the others.
         """
         lines = (self._small, self._large)
-        line = next((each for each in lines if each.jobs and each is not self._turn), self._turn)
+        line = next((each for each in lines if each and each is not self._turn), self._turn)
         self._turn = line
         budget = self._limits.batch if line is self._small else self._limits.part
         taken: list[Part] = []
         passed, rest = deque[Job](), deque[Job]()
-        while line.jobs:
-            job = line.jobs.popleft()
+        while line:
+            job = line.popleft()
             if job.future.done():  # a part of it has failed
                 continue
             fits = not taken or (job.key is not None and job.key == taken[0].job.key)
@@ -273,8 +246,8 @@ class ModelQueue:
                 (passed if part is None else rest).append(job)
             if taken and taken[0].job.key is None:
                 break
-        line.jobs.extendleft(reversed(passed))
-        line.jobs.extend(rest)
+        line.extendleft(reversed(passed))
+        line.extend(rest)
         self._count()
         return taken
 
@@ -291,16 +264,16 @@ class ModelQueue:
             done = await self._worker.work(work)
         except ChangedFolderError:
             await self.read_again()
-            return Done([model_changed(self.name)] * len(jobs))
+            return Done([refusal("model_changed", model=self.name)] * len(jobs))
         except WorkerDiedError:
-            return Done([process_ended(f"runs {self.name}")] * len(jobs))
+            return Done([refusal("process_ended", does=f"runs {self.name}")] * len(jobs))
         except Exception as error:  # such as a model that cannot be loaded
             return Done([error] * len(jobs))
         finally:
             self._jobs = []
-        if done.facts and not self._facts:
+        if done.facts and not self.facts:
             self._metrics.loaded.labels(self.name).set(done.facts["seconds"])
-            self._facts = done.facts
+            self.facts = done.facts
         return done
 
     def _observe(self, parts: Sequence[Part], seconds: float) -> None:

@@ -14,10 +14,10 @@ from typing import Annotated, Any, NamedTuple
 from fastapi import Request as HttpRequest
 from pydantic import create_model
 
-from manyheads.asks.request import BatchRequest, Request, Several
+from manyheads.asks.request import Answer, BatchRequest, Request, Several
 from manyheads.errors import UnreadableError, UsageError
 from manyheads.web.fields import JSON, read_fields
-from manyheads.web.problems import ProblemError
+from manyheads.web.problems import JsonResponse, refusal
 from manyheads.web.request_images import EncodedImage
 from manyheads.web.settings import Limits
 
@@ -39,15 +39,15 @@ class Body(NamedTuple):
         """Describe it."""
         schema = self.model.model_json_schema()
         content: dict[str, Any] = {JSON: {"schema": schema, "example": dict(self.example)}}
-        found: dict[str, Any] = {"requestBody": {"required": True, "content": content}}
+        described: dict[str, Any] = {"requestBody": {"required": True, "content": content}}
         if self.uploads:
             content["image/*"] = {"schema": {"type": "string", "format": "binary"}}
-            found["parameters"] = [
+            described["parameters"] = [
                 {"name": name, "in": "query", "required": False, "schema": each}
                 for name, each in schema["properties"].items()
                 if name not in ("image", "images")
             ]
-        return found
+        return described
 
     async def read(self, http: HttpRequest) -> Any:
         """Read and validate the body of a request.
@@ -96,6 +96,20 @@ def body(
     return Body(request, model, example, "images" in added or "image" in added)
 
 
+def answers_of(name: str, answer: type[Answer], *, inputs: str = "image") -> Any:
+    """Make the type of what HTTP answers: a model's answers, for as many inputs."""
+    several: Any = tuple[answer, ...]  # type: ignore[valid-type]
+    about = f"An answer for each {inputs}, in order."
+    return create_model(
+        name, __base__=Answer, __doc__=about, model=(str, ...), answers=(several, ...)
+    )
+
+
+def answered(model: str, answers: Sequence[Answer]) -> JsonResponse:
+    """Write what `answers_of` describes."""
+    return JsonResponse({"model": model, "answers": [answer.to_json() for answer in answers]})
+
+
 def _annotated(field: Any) -> Any:
     return Annotated[(field.annotation, *field.metadata)]
 
@@ -103,10 +117,10 @@ def _annotated(field: Any) -> Any:
 def _value(text: str) -> Any:
     """Read a value of a query: a number, true, false, null, a list; or a text."""
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return text
-    return text if isinstance(found, dict) else found
+    return text if isinstance(value, dict) else value
 
 
 def check_texts(texts: Sequence[str], limits: Limits) -> None:
@@ -116,12 +130,9 @@ def check_texts(texts: Sequence[str], limits: Limits) -> None:
         ProblemError: too many, or too long.
     """
     if len(texts) > limits.inputs:
-        raise _too_large(f"A request may have {limits.inputs} inputs; it has {len(texts):,}.")
+        raise refusal("inputs", most=limits.inputs, count=len(texts))
     if (length := sum(map(len, texts))) > limits.characters:
-        raise _too_large(
-            f"The texts of a request may have {limits.characters:,} characters; they have "
-            f"{length:,}. /api/v1/translate/document takes longer ones."
-        )
+        raise refusal("characters", most=limits.characters, count=length)
 
 
 def check_limits(request: BatchRequest, limits: Limits) -> None:
@@ -149,12 +160,12 @@ async def encoded_images(encoded: Sequence[str], limits: Limits) -> tuple[Encode
         UnreadableError: one is not an image of an allowed format, or too large.
     """
     if len(encoded) > limits.inputs:
-        raise _too_large(f"A request may have {limits.inputs} inputs; it has {len(encoded):,}.")
+        raise refusal("inputs", most=limits.inputs, count=len(encoded))
     return await asyncio.to_thread(_read_all, encoded, limits.pixels)
 
 
 def _read_all(encoded: Sequence[str], allowed: int) -> tuple[EncodedImage, ...]:
-    found: list[EncodedImage] = []
+    images: list[EncodedImage] = []
     for number, text in enumerate(encoded, 1):
         name = f"image {number}"
         if text.startswith("data:"):
@@ -163,13 +174,9 @@ def _read_all(encoded: Sequence[str], allowed: int) -> tuple[EncodedImage, ...]:
             content = base64.b64decode(text, validate=True)
         except (binascii.Error, ValueError):
             raise UnreadableError(name, "it is not base64; paths are not read here") from None
-        found.append(EncodedImage.read(name, content, allowed))
-        if sum(image.pixels for image in found) > allowed:
+        images.append(EncodedImage.read(name, content, allowed))
+        if sum(image.pixels for image in images) > allowed:
             raise UnreadableError(
                 name, f"the images of a request may have {allowed:,} pixels together"
             )
-    return tuple(found)
-
-
-def _too_large(detail: str) -> ProblemError:
-    return ProblemError(413, "Too large", detail, remedy="Send less at a time.")
+    return tuple(images)

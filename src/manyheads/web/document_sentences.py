@@ -6,16 +6,14 @@ its sentences wait in the queue of the model, a few at a time. It stops where it
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
 from manyheads.asks.request import estimate_tokens
-from manyheads.data.documents.glossary import Entry, Glossary
 from manyheads.data.documents.office import Unpacked
-from manyheads.documents import document_translation as documents
-from manyheads.documents.document_translation import Document, translate_document, translate_file
+from manyheads.documents.document_translation import Document
 from manyheads.documents.fallbacks import TextTranslator
 from manyheads.errors import ChangedFolderError, UsageError
 from manyheads.generation.text_decoding import Translation
@@ -24,7 +22,7 @@ from manyheads.project.folder import ModelFolder
 from manyheads.tasks.translate.predictor import Translator
 from manyheads.tasks.translate.stored_translator import StoredTranslator
 from manyheads.web.batching import Job
-from manyheads.web.problems import ProblemError, model_changed, process_ended
+from manyheads.web.problems import refusal
 from manyheads.web.served import Served, ServedModel
 from manyheads.web.workers import Work, WorkerDiedError, ask_server
 
@@ -72,19 +70,19 @@ class QueuedTranslator(StoredTranslator):
         Raises:
             WorkCancelledError: the client has left.
         """
-        found: list[list[Translation]] = []
+        translations: list[list[Translation]] = []
         width = int(options.get("n_best", 1))
         length = sum(map(len, texts))
-        while len(found) < len(texts):
-            first = len(found)
+        while len(translations) < len(texts):
+            first = len(translations)
             last, cost = first, 0
             while last < min(len(texts), first + AT_A_TIME) and cost < TOKENS:
                 cost += estimate_tokens(texts[last : last + 1]) * width
                 last += 1
             demands = None if constraints is None else constraints[first:last]
             part = Sentences(texts[first:last], demands, options, last, len(texts), length)
-            found += ask_server(part)
-        return found
+            translations += ask_server(part)
+        return translations
 
 
 @dataclass(frozen=True)
@@ -105,9 +103,9 @@ class _Open:
 
 @lru_cache(maxsize=16)
 def _opened(path: Path, version: str) -> QueuedTranslator:
-    found = QueuedTranslator(ModelFolder(path))
-    found.folder.check_version(version)
-    return found
+    translator = QueuedTranslator(ModelFolder(path))
+    translator.folder.check_version(version)
+    return translator
 
 
 @dataclass(frozen=True)
@@ -115,18 +113,23 @@ class _Once:
     """Work that translates, as a worker takes it."""
 
     work: Callable[[TextTranslator], Any]
+    lines: bool = False
 
     def __call__(self, own: TextTranslator, given: Sequence[Any]) -> list[Any]:
         """Do it."""
         found = self.work(own)
-        # Nobody asks for the lines of a document, and they are many times what it is.
+        if self.lines:
+            return [found]
+        # The lines of a document are many times what it is.
         if isinstance(found, list):
             return [[_without_lines(each) for each in found]]
         return [_without_lines(found)]
 
 
-def _without_lines(found: Any) -> Any:
-    return replace(found, lines=(), summary=found.notes) if isinstance(found, Document) else found
+def _without_lines(result: Any) -> Any:
+    if not isinstance(result, Document):
+        return result
+    return replace(result, lines=(), summary=result.notes)
 
 
 # --- In the server --------------------------------------------------------------------------------
@@ -144,96 +147,14 @@ class _Translate:
         return own.translate(given, constraints=self.constraints, **self.options)
 
 
-def check_translator(model: ServedModel) -> None:
-    """Refuse a translator from outside the package, which translates texts only.
-
-    Raises:
-        UsageError: it is one.
-    """
-    if not model.predictor.documents:
-        raise UsageError(f"{model.name} translates single texts only: use /api/v1/translate.")
-
-
-def glossary(entries: Mapping[str, str]) -> Glossary:
-    """Make a glossary of terms and their translations."""
-    return Glossary(Entry(term, translation) for term, translation in entries.items())
-
-
-async def translate(
-    models: Served,
-    model: ServedModel,
-    text: str,
-    *,
-    format: str = "text",
-    terms: Glossary | None = None,
-    progress: Progress | None = None,
-) -> Document:
-    """Translate a document; it stops when the caller is cancelled.
-
-    Raises:
-        ProblemError: too many are being translated.
-        UsageError: no such format.
-    """
-    work = partial(translate_document, text=text, format=format, glossary=terms)
-    return await with_translator(models, model, work, len(text), progress)
-
-
-async def translate_texts(
-    models: Served,
-    model: ServedModel,
-    texts: Sequence[str],
-    *,
-    format: str = "text",
-    terms: Glossary | None = None,
-) -> list[Document]:
-    """Translate texts that are independent of each other; they count as one document.
-
-    Raises:
-        ProblemError: too many are being translated.
-        UsageError: no such format.
-    """
-    work = partial(documents.translate_texts, texts=texts, format=format, glossary=terms)
-    return await with_translator(models, model, work, sum(map(len, texts)))
-
-
-async def translate_content(
-    models: Served,
-    model: ServedModel,
-    content: bytes,
-    *,
-    format: str,
-    terms: Glossary | None = None,
-    progress: Progress | None = None,
-) -> Document:
-    """Translate the content of a file; it stops when the caller is cancelled.
-
-    Raises:
-        ProblemError: too many are being translated.
-        DataError: it is damaged, of another format, or unpacks to too much.
-    """
-    work = partial(
-        translate_file,
-        content=content,
-        name="The document",
-        format=format,
-        glossary=terms,
-        unpacked=UNPACKED,
-    )
-    own = models.documents
-    _check_room(own.files < models.limits.files)
-    own.files += 1
-    try:
-        return await with_translator(models, model, work, models.limits.document, progress)
-    finally:
-        own.files -= 1
-
-
 async def with_translator(
     models: Served,
     model: ServedModel,
     work: Callable[[TextTranslator], T],
-    characters: int,
+    characters: int | None,
     progress: Progress | None = None,
+    *,
+    lines: bool = False,
 ) -> T:
     """Run work that translates, as one document; it stops when the caller is cancelled.
 
@@ -241,71 +162,64 @@ async def with_translator(
         models: all that are served.
         model: the translator.
         work: is run elsewhere, with what translates; it can be pickled.
-        characters: that it translates, at most.
+        characters: that it translates, at most; None: those of a file, which are not known yet.
         progress: is told how far each translation is.
+        lines: documents keep their lines.
 
     Raises:
         ProblemError: too many or too long documents are being translated.
-        UsageError: the model translates single texts only.
+        UsageError: the model comes from outside the package, and translates single texts only.
     """
-    check_translator(model)
+    if not model.predictor.documents:
+        raise UsageError(f"{model.name} translates single texts only: use /api/v1/translate.")
     own, limits = models.documents, models.limits
+    is_file = characters is None
+    characters = limits.document if characters is None else characters
     others = sum(each for each in own.characters if each > limits.characters)
     large = characters > limits.characters and others > 0
-    _check_room(bool(own.slots) and not (large and others + characters > limits.all_documents))
+    full = not own.slots or (is_file and own.files >= limits.files)
+    if full or (large and others + characters > limits.all_documents):
+        raise refusal("many_documents")
     load = model.queue.load_model
     assert isinstance(load, LoadVersion)
     most = limits.document
 
     async def translated(part: Sentences) -> list[Any]:
         if part.characters > most:
-            raise ProblemError(
-                413,
-                "Too large",
-                f"A document may have {most:,} characters; this one has {part.characters:,}.",
-                remedy="Divide the document.",
-            )
+            raise refusal("document", most=most, count=part.characters)
         width = int(part.options.get("n_best", 1))
         plain = part.constraints is None
         key = ("translate", *sorted(part.options.items())) if plain else None
         search = _Translate(part.options, part.constraints)
         cost = estimate_tokens(part.texts) * width
-        found = await model.queue.ask(Job(search, part.texts, cost, key, patient=True, load=load))
+        job = Job(search, part.texts, cost, key, patient=True, load=load)
+        translations = await model.queue.ask(job)
         if progress is not None and plain:
             progress(part.done, part.of)
-        return found
+        return translations
 
     slot = own.slots.popleft()
     own.characters.append(characters)
+    own.files += is_file
     try:
         doing = Work(
             next(_numbers),
             f"document {slot}",
             _Open(load.path, load.version),
-            _Once(work),
+            _Once(work, lines),
             [(None,)],
         )
         outcome = (await own.worker.work(doing, translated)).outcomes[0]
     except ChangedFolderError:
         await model.queue.read_again()
-        raise model_changed(model.name) from None
+        raise refusal("model_changed", model=model.name) from None
     except WorkerDiedError:
-        raise process_ended("divides documents") from None
+        raise refusal("process_ended", does="divides documents") from None
     finally:
         own.slots.append(slot)  # used last, as what is stopped may still be at its last step
         own.characters.remove(characters)
+        own.files -= is_file
     if isinstance(outcome, BaseException):
         raise outcome
-    found: T = outcome[0]
-    return found
-
-
-def _check_room(free: bool) -> None:
-    if not free:
-        raise ProblemError(
-            429,
-            "Too many requests",
-            "Too many documents are being translated, or too long ones.",
-            remedy="Try again after the seconds that Retry-After names.",
-            retry_after=5,
-        )
+    translations: T = outcome[0]
+    return translations

@@ -5,7 +5,7 @@ import json
 from typing import Any
 from urllib.parse import parse_qsl
 
-from manyheads.web.problems import ProblemError
+from manyheads.web.problems import refusal
 
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"
@@ -38,33 +38,26 @@ def fields(body: bytes, content_type: str) -> dict[str, Any]:
     if kind == FORM:
         return _form(body)
     if kind and kind != JSON and not kind.endswith("+json"):
-        raise ProblemError(
-            415,
-            "Another content type",
-            f"The body is {kind[:80]}.",
-            remedy="Send JSON with the header Content-Type: application/json.",
-        )
+        raise refusal("content_type", kind=kind[:80])
     if sum(map(body.count, (b",", b":", b"[", b"{"))) > SIGNS:
-        raise _too_large(f"A body may have {SIGNS:,} commas, colons and brackets; it has more.")
+        raise refusal("signs", most=SIGNS)
     try:
-        found = json.loads(body.decode("utf-8") if body else "{}", parse_constant=_refuse)
+        sent = json.loads(body.decode("utf-8") if body else "{}", parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        reason = {
+        reasons = {
             "UnicodeDecodeError": "it is not UTF-8",
             "RecursionError": "it is nested too deep",
         }
-        told = reason.get(type(error).__name__, "it is not JSON")
-        raise _damaged(f"The body cannot be read: {told}.") from None
-    if not isinstance(found, dict):
-        raise _damaged("The body is not a JSON object.")
-    if len(found) > FIELDS:
-        raise _too_large(f"A request may have {FIELDS:,} parameters; it has {len(found):,}.")
-    for name, value in found.items():
+        reason = reasons.get(type(error).__name__, "it is not JSON")
+        raise refusal("unreadable_body", reason=f"The body cannot be read: {reason}.") from None
+    if not isinstance(sent, dict):
+        raise refusal("unreadable_body", reason="The body is not a JSON object.")
+    if len(sent) > FIELDS:
+        raise refusal("parameters", most=FIELDS, count=len(sent))
+    for name, value in sent.items():
         if isinstance(value, list | dict) and len(value) > ENTRIES:
-            raise _too_large(
-                f"A parameter may have {ENTRIES:,} entries; {name[:80]} has {len(value):,}."
-            )
-    return found
+            raise refusal("entries", most=ENTRIES, name=name[:80], count=len(value))
+    return sent
 
 
 def _form(body: bytes) -> dict[str, Any]:
@@ -73,23 +66,17 @@ def _form(body: bytes) -> dict[str, Any]:
             body.decode("utf-8"), keep_blank_values=True, errors="strict", max_num_fields=FIELDS
         )
     except ValueError:
-        raise _damaged("The form cannot be read: it is not UTF-8, or too long.") from None
-    found: dict[str, Any] = {}
+        raise refusal(
+            "unreadable_body", reason="The form cannot be read: it is not UTF-8, or too long."
+        ) from None
+    fields: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
-            before = found[name] if isinstance(found[name], list) else [found[name]]
-            found[name] = [*before, value]
+        if name in fields:
+            before = fields[name] if isinstance(fields[name], list) else [fields[name]]
+            fields[name] = [*before, value]
         else:
-            found[name] = value
-    return found
-
-
-def _damaged(detail: str) -> ProblemError:
-    return ProblemError(400, "Unreadable body", detail, remedy="Send one JSON object in UTF-8.")
-
-
-def _too_large(detail: str) -> ProblemError:
-    return ProblemError(413, "Too large", detail, remedy="Send less at a time.")
+            fields[name] = value
+    return fields
 
 
 def _refuse(constant: str) -> None:

@@ -1,17 +1,18 @@
-"""Glossaries that clients keep on the server, in memory."""
+"""Glossaries that clients keep on the server, in a database that its processes share."""
 
 import csv
 import io
+import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from manyheads.data.documents.glossary import Entry, Glossary
-from manyheads.data.text.surrogates import reject_surrogates
+from manyheads.data.text.encoding import reject_surrogates
 from manyheads.errors import NotFoundError, UsageError
-from manyheads.web.problems import ProblemError
+from manyheads.strict_json import dumps, loads
+from manyheads.web.problems import refusal
 
 MOST = 100  # glossaries
 
@@ -27,16 +28,20 @@ def _csv(entries: str) -> list[list[str]]:
 _ROWS = {"tsv": _tsv, "csv": _csv}  # how entries are divided into fields
 
 
-@dataclass(frozen=True)
-class KeptGlossary:
-    """Terms and their required translations."""
+class KeptGlossary(NamedTuple):
+    """Terms and their required translations: a row of the database."""
 
     number: str
     name: str
     source: str
     target: str
     created: str
-    terms: Glossary
+    pairs: str  # JSON: a list of terms and their translations
+
+    @property
+    def terms(self) -> Glossary:
+        """The terms."""
+        return Glossary(Entry(*pair) for pair in loads(self.pairs))
 
     def facts(self) -> dict[str, Any]:
         """Describe it as DeepL does."""
@@ -52,19 +57,26 @@ class KeptGlossary:
 
     def lines(self) -> str:
         """Write a line for each term: term, tab, translation."""
-        found = self.terms.entries.values()
-        return "\n".join(f"{each.source}\t{each.target}" for each in found)
+        entries = self.terms.entries.values()
+        return "\n".join(f"{entry.source}\t{entry.target}" for entry in entries)
 
 
 class Glossaries:
-    """All glossaries, by their numbers."""
+    """All glossaries, by their numbers.
 
-    def __init__(self) -> None:
-        self._kept: dict[str, KeptGlossary] = {}
+    Args:
+        file: of the database, which other processes may read and write too; it is made.
+    """
+
+    def __init__(self, file: str) -> None:
+        self._rows = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
+        columns = ", ".join(KeptGlossary._fields)
+        self._rows.execute(f"CREATE TABLE IF NOT EXISTS glossaries ({columns}, UNIQUE (number))")
 
     def __iter__(self) -> Iterator[KeptGlossary]:
-        """Give each."""
-        return iter(list(self._kept.values()))
+        """Give each, in the order in which they were made."""
+        found = self._rows.execute("SELECT * FROM glossaries ORDER BY rowid").fetchall()
+        return iter([KeptGlossary(*row) for row in found])
 
     def add(self, name: str, source: str, target: str, entries: str, form: str) -> KeptGlossary:
         """Keep terms, written as "tsv" or "csv".
@@ -76,14 +88,6 @@ class Glossaries:
         """
         if form not in _ROWS:
             raise UsageError(f"entries_format is {form[:20]!r}. Allowed: {', '.join(_ROWS)}.")
-        if len(self._kept) >= MOST:
-            raise ProblemError(
-                429,
-                "Too many glossaries",
-                f"There are {MOST} glossaries.",
-                remedy="Delete one, or send terms with the document.",
-                retry_after=60,
-            )
         reject_surrogates([name, source, target, entries], "the glossary")
         try:
             rows = [row for row in _ROWS[form](entries) if any(map(str.strip, row))]
@@ -91,10 +95,17 @@ class Glossaries:
             raise UsageError(f"entries cannot be read as {form}: {error}.") from None
         if not rows or any(len(row) < 2 for row in rows):
             raise UsageError("entries has a line without a term and its translation, or none.")
-        terms = Glossary(Entry(row[0].strip(), row[1].strip()) for row in rows)
+        pairs = dumps([[row[0].strip(), row[1].strip()] for row in rows])
         now = datetime.now(UTC).isoformat(timespec="microseconds")
-        made = KeptGlossary(str(uuid4()), name, source.lower(), target.lower(), now, terms)
-        self._kept[made.number] = made
+        made = KeptGlossary(str(uuid4()), name, source.lower(), target.lower(), now, pairs)
+        _ = made.terms  # or it is refused
+        kept = self._rows.execute(
+            "INSERT INTO glossaries SELECT ?, ?, ?, ?, ?, ? "
+            f"WHERE (SELECT count(*) FROM glossaries) < {MOST}",
+            made,
+        )
+        if not kept.rowcount:
+            raise refusal("glossaries", most=MOST)
         return made
 
     def find(self, number: str) -> KeptGlossary:
@@ -103,9 +114,11 @@ class Glossaries:
         Raises:
             NotFoundError: there is none.
         """
-        if number not in self._kept:
+        known = number.encode("utf-8", "replace").decode()  # a lone surrogate is in no number
+        rows = self._rows.execute("SELECT * FROM glossaries WHERE number = ?", (known,))
+        if (row := rows.fetchone()) is None:
             raise NotFoundError(f"There is no glossary {number[:60]!r}.")
-        return self._kept[number]
+        return KeptGlossary(*row)
 
     def remove(self, number: str) -> None:
         """Forget one.
@@ -113,4 +126,5 @@ class Glossaries:
         Raises:
             NotFoundError: there is none.
         """
-        del self._kept[self.find(number).number]
+        kept = self.find(number)
+        self._rows.execute("DELETE FROM glossaries WHERE number = ?", (kept.number,))

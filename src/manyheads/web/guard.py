@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from manyheads.web.fields import read_fields
 from manyheads.web.metrics import Metrics
-from manyheads.web.problems import ProblemError, problem
+from manyheads.web.problems import ProblemError, problem, refusal
 from manyheads.web.settings import Settings, is_loopback
 
 LOG = logging.getLogger("manyheads.web")
@@ -88,20 +88,10 @@ class Guard:
         host = headers.get("host", "")
         if self.settings.loopback and not is_loopback(_name(host)):
             # A page elsewhere whose name was made to point here (DNS rebinding).
-            raise ProblemError(
-                403,
-                "Wrong host",
-                "This server answers to the name of this machine only.",
-                remedy="Use http://127.0.0.1 or http://localhost.",
-            )
+            raise refusal("wrong_host")
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2] != host:
-            raise ProblemError(
-                403,
-                "Another origin",
-                "The request comes from a page of another server.",
-                remedy="Ask from a program, or from the page of this server.",
-            )
+            raise refusal("another_origin")
         if scope["path"] not in KEYED:
             await self._check_token(scope, b"")
 
@@ -115,23 +105,12 @@ class Guard:
         sent = [each async for each in _tokens(scope, body)]
         right = self.settings.token.encode()
         if not any(hmac.compare_digest(each.encode("utf-8", "replace"), right) for each in sent):
-            raise ProblemError(
-                401,
-                "No access",
-                "The token is missing or wrong.",
-                remedy="Send the header Authorization: Bearer TOKEN.",
-            )
+            raise refusal("no_access")
 
     def _check_room(self, more: int) -> None:
         """Refuse bytes that all bodies together have no room for."""
         if self._held + more > self.settings.limits.bodies:
-            raise ProblemError(
-                503,
-                "Busy",
-                "Too many large requests are being read or answered.",
-                remedy="Try again later.",
-                retry_after=5,
-            )
+            raise refusal("busy")
 
     async def _body(
         self, scope: Scope, receive: Receive, hold: Callable[[int], None]
@@ -141,12 +120,7 @@ class Guard:
         `hold` counts the bytes of each part, or refuses it.
         """
         limits = self.settings.limits
-        too_large = ProblemError(
-            413,
-            "Too large",
-            f"A request may have {limits.body:,} bytes.",
-            remedy="Send less at a time.",
-        )
+        too_large = refusal("bytes", most=limits.body)
         length = Headers(scope=scope).get("content-length", "0")
         if not length.isascii() or not length.isdigit() or int(length) > limits.body:
             raise too_large
@@ -168,12 +142,7 @@ class Guard:
                     if not message.get("more_body", False):
                         return b"".join(parts)
         except TimeoutError:
-            raise ProblemError(
-                408,
-                "Too slow",
-                f"The body did not arrive within {limits.receive:.0f} seconds.",
-                remedy="Send it faster, or less of it.",
-            ) from None
+            raise refusal("slow_body", seconds=limits.receive) from None
 
 
 def _name(host: str) -> str:
@@ -197,13 +166,13 @@ async def _tokens(scope: Scope, body: bytes) -> AsyncIterator[str]:
 
 def _replay(body: bytes, receive: Receive) -> Receive:
     """Give a body that was read already, and then what follows."""
-    told = False
+    replayed_body = False
 
     async def replayed() -> Message:
-        nonlocal told
-        if told:
+        nonlocal replayed_body
+        if replayed_body:
             return await receive()
-        told = True
+        replayed_body = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replayed

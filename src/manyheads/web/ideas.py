@@ -2,7 +2,8 @@
 
 An idea has an `id` of docs/atlas.md, a title and a sentence in English and Korean, an equation in
 TeX (what `static/tex.js` knows of it), code as "module:name", and a figure: a model with a text or
-an example image, and either the map that is opened or the group of figures that is shown (`panel`).
+an example image, and either the map that is opened or the group of figures that is shown (`panel`);
+`shows` says what can be seen in the example.
 """
 
 import ast
@@ -19,10 +20,10 @@ PACKAGE = Path(__file__).parents[1]
 @cache
 def lessons() -> dict[str, Any]:
     """Return the ideas and the errata; the code of each idea with its file and line."""
-    found: dict[str, Any] = json.loads(DATA.read_text(encoding="utf-8"))
-    for idea in found["ideas"]:
+    ideas: dict[str, Any] = json.loads(DATA.read_text(encoding="utf-8"))
+    for idea in ideas["ideas"]:
         idea["code"] = [_located(each) for each in idea["code"]]
-    return found
+    return ideas
 
 
 def _located(code: str) -> dict[str, Any]:
@@ -39,8 +40,8 @@ def _located(code: str) -> dict[str, Any]:
 def _line(path: Path, name: str) -> dict[str, int]:
     """Return the line of a definition, "Class.method" too; the first one of the file without it."""
     body: list[ast.stmt] = ast.parse(path.read_text(encoding="utf-8")).body
-    found = None
+    definition = None
     for part in name.split("."):
-        found = next((each for each in body if getattr(each, "name", None) == part), None)
-        body = getattr(found, "body", [])
-    return {"line": 1 if found is None else found.lineno}
+        definition = next((each for each in body if getattr(each, "name", None) == part), None)
+        body = getattr(definition, "body", [])
+    return {"line": 1 if definition is None else definition.lineno}

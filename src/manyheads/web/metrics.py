@@ -5,6 +5,8 @@ sum of all: a counter keeps what a process had counted that has ended.
 """
 
 import os
+from collections.abc import Sequence
+from typing import Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -12,6 +14,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # read by prometheus_client when it is imported
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+TOGETHER = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
 class Metrics:
@@ -19,72 +22,44 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        own = self.registry
-        self.requests = Counter(
-            "manyheads_requests", "Answered requests.", ["path", "status"], registry=own
-        )
-        self.seconds = Histogram(
-            "manyheads_request_seconds",
-            "Time to answer a request.",
-            ["path"],
-            buckets=SECONDS,
-            registry=own,
-        )
-        self.waiting = Gauge(
-            "manyheads_waiting_tokens",
-            "Tokens that wait, by estimate.",
-            ["model"],
-            registry=own,
-            multiprocess_mode="livesum",
-        )
-        self.refused = Counter(
-            "manyheads_refused", "Requests answered with 429.", ["model"], registry=own
-        )
-        self.left = Counter(
-            "manyheads_left", "Waiting requests whose clients have left.", ["model"], registry=own
-        )
-        self.stopped = Counter(
-            "manyheads_stopped",
+
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(f"manyheads_{name}", text, labels, registry=self.registry)
+
+        def gauge(name: str, text: str, mode: Literal["livesum", "livemax"], *labels: str) -> Gauge:
+            named = f"manyheads_{name}"
+            return Gauge(named, text, labels, registry=self.registry, multiprocess_mode=mode)
+
+        def histogram(name: str, text: str, label: str, buckets: Sequence[float]) -> Histogram:
+            named = f"manyheads_{name}"
+            return Histogram(named, text, [label], buckets=buckets, registry=self.registry)
+
+        self.requests = counter("requests", "Answered requests.", "path", "status")
+        self.seconds = histogram("request_seconds", "Time to answer a request.", "path", SECONDS)
+        self.waiting = gauge("waiting_tokens", "Tokens that wait, by estimate.", "livesum", "model")
+        self.refused = counter("refused", "Requests answered with 429.", "model")
+        self.left = counter("left", "Waiting requests whose clients have left.", "model")
+        self.stopped = counter(
+            "stopped",
             "Work stopped because all its clients have left or had waited too long.",
-            ["model"],
-            registry=own,
+            "model",
         )
-        self.restarts = Counter(
-            "manyheads_worker_restarts",
-            "How often the process that runs the models was started again.",
-            registry=own,
+        self.restarts = counter(
+            "worker_restarts", "How often the process that runs the models was started again."
         )
-        self.failed_starts = Counter(
-            "manyheads_worker_failed_starts",
+        self.failed_starts = counter(
+            "worker_failed_starts",
             "How often the process that runs the models could not be started.",
-            registry=own,
         )
-        self.merged = Histogram(
-            "manyheads_merged_requests",
-            "Requests that were answered together.",
-            ["model"],
-            buckets=(1, 2, 4, 8, 16, 32, 64, 128),
-            registry=own,
+        self.merged = histogram(
+            "merged_requests", "Requests that were answered together.", "model", TOGETHER
         )
-        self.inputs = Counter(
-            "manyheads_inputs", "Texts and images that were answered.", ["model"], registry=own
+        self.inputs = counter("inputs", "Texts and images that were answered.", "model")
+        self.busy = counter("busy_seconds", "Time that a model worked.", "model")
+        self.loaded = gauge(
+            "load_seconds", "Time to load a model; absent until it is loaded.", "livemax", "model"
         )
-        self.busy = Counter(
-            "manyheads_busy_seconds", "Time that a model worked.", ["model"], registry=own
-        )
-        self.loaded = Gauge(
-            "manyheads_load_seconds",
-            "Time to load a model; absent until it is loaded.",
-            ["model"],
-            registry=own,
-            multiprocess_mode="livemax",
-        )
-        self.processes = Gauge(
-            "manyheads_processes",
-            "Processes that answer at this port.",
-            registry=own,
-            multiprocess_mode="livesum",
-        )
+        self.processes = gauge("processes", "Processes that answer at this port.", "livesum")
         self.processes.set(1)
 
     def render(self) -> bytes:

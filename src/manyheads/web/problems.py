@@ -4,6 +4,8 @@ import logging
 import math
 import re
 import secrets
+import tomllib
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -26,7 +28,7 @@ from manyheads.web.workers import WorkError, trail_of
 LOG = logging.getLogger("manyheads.web")
 MOST = 600  # characters of a detail, which may quote what was sent
 MEDIA = "application/problem+json"
-
+REFUSALS = tomllib.loads(Path(__file__).with_name("refusals.toml").read_text(encoding="utf-8"))
 
 _TEXT = {"type": "string"}
 # How errors are described: of every path, with any status of 400 and more.
@@ -64,26 +66,12 @@ class ProblemError(Exception):
         self.retry_after = retry_after
 
 
-def process_ended(does: str) -> ProblemError:
-    """Say that a process ended; `does` is what it is for."""
-    return ProblemError(
-        503,
-        "A process ended",
-        f"The process that {does} ended while it worked; it is started again.",
-        remedy="Try again after the seconds that Retry-After names.",
-        retry_after=5,
-    )
-
-
-def model_changed(model: str) -> ProblemError:
-    """Say that the folder of a model was written anew."""
-    return ProblemError(
-        503,
-        "The model has changed",
-        f"The files of {model} were written anew; it is loaded again.",
-        remedy="Try again.",
-        retry_after=1,
-    )
+def refusal(name: str, /, *, retry_after: float | None = None, **values: Any) -> ProblemError:
+    """Make the problem that `refusals.toml` describes, with values in its text."""
+    parts = {"retry_after": retry_after, **REFUSALS[name]}
+    for part in ("detail", "remedy"):
+        parts[part] = parts[part].format(**values)
+    return ProblemError(**parts)
 
 
 class JsonResponse(Response):
@@ -111,12 +99,12 @@ def problem(error: ProblemError, where: str) -> Response:
         "error": detail,
         "message": detail,
     }
-    found = JsonResponse(content, error.status, media_type=MEDIA)
+    response = JsonResponse(content, error.status, media_type=MEDIA)
     if error.retry_after is not None:
-        found.headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
+        response.headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
     if error.status == 401:
-        found.headers["WWW-Authenticate"] = "Bearer"
-    return found
+        response.headers["WWW-Authenticate"] = "Bearer"
+    return response
 
 
 def described(error: BaseException) -> ProblemError:
@@ -125,33 +113,27 @@ def described(error: BaseException) -> ProblemError:
         case ProblemError():
             return error
         case UnreadableError():
-            remedy = "Send a whole image as PNG, JPEG, WebP, GIF, BMP, TIFF, PPM or AVIF."
-            reason = f"The image cannot be read: {error.reason}."
-            return ProblemError(422, "Unreadable image", reason, remedy=remedy)
+            return refusal("unreadable_image", reason=error.reason)
         case NotFoundError():
-            remedy = "GET /api/v1/models lists what is served."
-            return ProblemError(404, "Not found", str(error), remedy=remedy)
+            return refusal("not_found", reason=error)
         case UsageError():
-            remedy = "Correct the request; GET /openapi.json describes it."
-            return ProblemError(400, "Invalid request", str(error), remedy=remedy)
+            return refusal("invalid", reason=error)
         case DataError():
-            remedy = "Correct the data that were sent."
-            return ProblemError(422, "Unusable data", str(error), remedy=remedy)
+            return refusal("unusable_data", reason=error)
         case HTTPException():
             remedy = "GET /openapi.json lists the paths and their methods."
             return ProblemError(error.status_code, str(error.detail), "", remedy=remedy)
     number = secrets.token_hex(4)
     if isinstance(error, WorkError):  # of another process
-        told, memory = error.trail, error.out_of_memory
+        trail, memory = error.trail, error.out_of_memory
     else:
-        told, memory = _trail(error), isinstance(error, OutOfMemoryError) or is_out_of_memory(error)
-    LOG.error("error %s: %s", number, told)
+        trail = _trail(error)
+        memory = isinstance(error, OutOfMemoryError) or is_out_of_memory(error)
+    LOG.error("error %s: %s", number, trail)
     if memory:
-        remedy = "Send fewer or shorter inputs, with fewer beams."
-        return ProblemError(503, "Out of memory", f"Error {number}.", remedy=remedy, retry_after=5)
-    title = "A model cannot be used" if isinstance(error, FolderError) else "Internal error"
-    remedy = f"Ask who runs the server: its log tells about error {number}."
-    return ProblemError(500, title, f"Error {number}.", remedy=remedy)
+        return refusal("out_of_memory", number=number)
+    unusable = isinstance(error, FolderError)
+    return refusal("unusable_model" if unusable else "internal", number=number)
 
 
 def _trail(error: BaseException) -> str:

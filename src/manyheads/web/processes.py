@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 import webbrowser
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
@@ -31,7 +31,7 @@ from manyheads.files import UNFINISHED
 from manyheads.project.lock import locked, remove_abandoned
 from manyheads.web.metrics import FOLDER
 from manyheads.web.served import ServedOptions
-from manyheads.web.server import STOPPED, address_of, run
+from manyheads.web.server import run
 from manyheads.web.settings import Settings
 from manyheads.web.worker_process import ProcessWorker
 
@@ -51,7 +51,10 @@ class _Child:
 
 @dataclass
 class ServerProcesses:
-    """Starts processes, starts each again when it ends, and ends them all."""
+    """Starts processes, starts each again when it ends, and ends them all.
+
+    Limits are those of each process.
+    """
 
     options: ServedOptions
     settings: Settings
@@ -70,7 +73,10 @@ class ServerProcesses:
         Raises:
             WorkerError: processes end again and again before they accept requests.
         """
+        logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
         with _signals() as stopped, counting() as folder:
+            glossaries = str(Path(folder) / "glossaries.sqlite")
+            self.settings = replace(self.settings, glossaries=glossaries)
             try:
                 while not stopped.poll():
                     while len(self._children) < self.count and time.monotonic() >= self._due:
@@ -166,52 +172,17 @@ class ServerProcesses:
         self._due = time.monotonic() + min(self._failures**2, LONGEST)
 
 
-def serve_in_processes(
-    options: ServedOptions,
-    settings: Settings,
-    listening: socket.socket,
-    count: int,
-    *,
-    own_worker: bool,
-    say: Callable[[str], None],
-    opens: bool = False,
-) -> None:
-    """Answer with several processes until SIGINT or SIGTERM; what was accepted is finished.
-
-    Args:
-        options: what to serve.
-        settings: where and for whom; limits are those of each process.
-        listening: of `bind`.
-        count: number of processes.
-        own_worker: models are in a process of their own, beside each of these.
-        say: tells the user what happens.
-        opens: open the page in the browser.
-
-    Raises:
-        NotFoundError, FolderError, UsageError: what is to be served cannot be.
-        WorkerError: processes end again and again before they accept requests.
-    """
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
-    names = ", ".join(options.make(settings.limits).models)
-    address = address_of(listening)
-    say(f"serving {names} at {address} by {count} processes (Ctrl-C stops)")
-    opened = address if opens else None
-    one = replace(settings, alone=False)
-    ServerProcesses(options, one, listening, count, own_worker, opened).run()
-    say(STOPPED)
-
-
 @contextmanager
 def _signals() -> Iterator[Connection]:
     """Give a connection that can be read once for each SIGINT or SIGTERM."""
-    told, tell = get_context("spawn").Pipe(duplex=False)
+    received, tell = get_context("spawn").Pipe(duplex=False)
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         tell.send_bytes(b"stop")
 
     before = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield told
+        yield received
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
@@ -219,7 +190,7 @@ def _signals() -> Iterator[Connection]:
 
 @contextmanager
 def counting() -> Iterator[str]:
-    """Give processes that are started a folder to count in; see `metrics.py`."""
+    """Give processes that are started a folder that they share, to count in; see `metrics.py`."""
     # Named and locked as what is being written, so that the next one removes what `kill -9` left.
     temporary = Path(tempfile.gettempdir())
     remove_abandoned(temporary)

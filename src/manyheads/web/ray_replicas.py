@@ -10,7 +10,7 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
-from manyheads.project.ray_cluster import LOCAL, absolute_model, connect
+from manyheads.project.ray_cluster import LOCAL, absolute_model, connect, resources
 from manyheads.web.app import create_app, served_by
 from manyheads.web.served import ServedOptions
 from manyheads.web.server import STOPPED, bind
@@ -63,7 +63,7 @@ def serve_on_ray(
         with bind(settings) as free:  # or it is refused; 0 becomes a port
             port = free.getsockname()[1]
         serve.start(http_options={"host": settings.host, "port": port})
-        one = replace(settings, alone=False)
+        one = replace(settings, glossaries=None)
         bound = _deployment(shared, one, replicas, own_worker).bind()
         serve.run(bound, name=NAME, route_prefix="/")
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
@@ -95,18 +95,9 @@ def _deployment(
             if served_by(self.app).status() == "failed":
                 raise RuntimeError("the process of the models cannot be started")
 
-    count: dict[str, Any] = (
-        {"num_replicas": replicas}
-        if replicas is not None
-        else {
-            "autoscaling_config": {
-                "min_replicas": 1,
-                "max_replicas": 1024,  # the cluster has room for fewer
-                "target_ongoing_requests": BUSY,
-            }
-        }
-    )
-    on_gpu = options.device is not None and options.device.startswith("cuda")
+    # The cluster has room for fewer than the most.
+    load = {"min_replicas": 1, "max_replicas": 1024, "target_ongoing_requests": BUSY}
+    count: Any = {"num_replicas": replicas} if replicas else {"autoscaling_config": load}
     return serve.deployment(
         Replica,
         name=NAME,
@@ -114,6 +105,6 @@ def _deployment(
         health_check_period_s=HEALTH,
         health_check_timeout_s=2 * HEALTH,
         graceful_shutdown_timeout_s=settings.limits.answer,
-        ray_actor_options={"num_gpus": 1} if on_gpu else {"num_cpus": options.threads or 1},
+        ray_actor_options=resources(options.device, options.threads or 1),
         **count,
     )

@@ -40,10 +40,10 @@ class EncodedImage:
             with Image.open(BytesIO(content), formats=PILLOW) as image:
                 return cls(name, content, image.width * image.height)
         except Image.DecompressionBombError:
-            told = f"the images of a request may have {allowed:,} pixels together"
+            reason = f"the images of a request may have {allowed:,} pixels together"
         except Exception:  # decoders raise anything for damaged files
-            told = "it is not an image, or damaged"
-        raise UnreadableError(name, told)
+            reason = "it is not an image, or damaged"
+        raise UnreadableError(name, reason)
 
     def decode(self) -> Image.Image:
         """Decode it.
@@ -56,8 +56,8 @@ class EncodedImage:
         except ManyheadsError:
             raise
         except Exception as error:  # decoders raise anything for damaged files
-            told = str(error) if type(error) is ValueError else "it is not an image, or damaged"
-            raise UnreadableError(self.name, told) from None
+            reason = str(error) if type(error) is ValueError else "it is not an image, or damaged"
+            raise UnreadableError(self.name, reason) from None
         assert isinstance(image, Image.Image)
         image.filename = self.name  # type: ignore[attr-defined] # what answers call it
         return image

@@ -82,6 +82,8 @@ class ServedModel:
             "target": target,
             "trained_on": recipe.data.train,
             "measured": scores,
+            # Percent of words that threads tie to a wrong one, where it was measured.
+            "alignment_error": (self.folder.manifest.get("alignment") or {}).get("error"),
             # Of a captioner; None until it is loaded.
             "languages": self.queue.facts.get("languages"),
             "loaded": bool(self.queue.facts),
@@ -100,17 +102,8 @@ class ServedOptions:
 
     def make(self, limits: Limits, worker: Worker | None = None) -> "Served":
         """Open the folders of the models; raise as `Served` does."""
-        return Served(
-            self.models,
-            index=self.index,
-            engine=self.engine,
-            device=self.device,
-            threads=self.threads,
-            limits=limits,
-            metrics=Metrics(),
-            worker=worker,
-            dividing=None if LOADED else ProcessWorker(early=False),
-        )
+        dividing = None if LOADED else ProcessWorker(early=False)
+        return Served(self, limits, worker, dividing)
 
 
 @dataclass
@@ -132,27 +125,16 @@ class Served:
 
     def __init__(
         self,
-        models: Sequence[str] = (),
-        *,
-        index: Path | None = None,
-        engine: str = "torch",
-        device: str | None = None,
-        threads: int | None = None,
+        served: ServedOptions,
         limits: Limits,
-        metrics: Metrics,
         worker: Worker | None = None,
         dividing: Worker | None = None,
     ) -> None:
         """Open the folders of models; their weights are loaded later.
 
         Args:
-            models: names or folders; those that are shipped if empty.
-            index: the folder of an index of images.
-            engine: what runs the models.
-            device: such as "cpu"; the best there is if None.
-            threads: of a CPU, for each model.
+            served: what to serve.
             limits: on requests.
-            metrics: what is counted.
             worker: what owns the models; threads of this process if None.
             dividing: what divides documents into sentences; threads of this process if None.
 
@@ -161,23 +143,24 @@ class Served:
             FolderError: a folder is damaged.
             UsageError: two models have the same name.
         """
+        engine, device, threads = served.engine, served.device, served.threads
         self.options: dict[str, Any] = {"engine": engine, "device": device, "threads": threads}
-        self.named = bool(models)
-        self.limits, self.metrics = limits, metrics
+        self.named = bool(served.models)
+        self.limits, self.metrics = limits, Metrics()
         self.worker = worker or ThreadWorker()
         self.documents = Documents(dividing or ThreadWorker(), limits)
         self._loading: asyncio.Task[None] | None = None  # again, after the worker has died
         self.models: dict[str, ServedModel] = {}
         self._tokenizers: dict[str, Tokenizers] = {}
         self.ready = False
-        for name in models or dict.fromkeys((*FIRST, *shipped("pretrained"))):
+        for name in served.models or dict.fromkeys((*FIRST, *shipped("pretrained"))):
             self._add(name)
         self.index: ModelQueue | None = None
-        if index is not None:
-            read_header(index)  # refused before anything is served
-            opened = partial(_open_index, index, **self.options)
-            self.index = ModelQueue("index", opened, self.worker, limits, metrics)
-        self.worker.watch(self._load_again, metrics.failed_starts.inc)
+        if served.index is not None:
+            read_header(served.index)  # refused before anything is served
+            opened = partial(_open_index, served.index, **self.options)
+            self.index = ModelQueue("index", opened, self.worker, limits, self.metrics)
+        self.worker.watch(self._load_again, self.metrics.failed_starts.inc)
 
     def _add(self, name: str) -> None:
         path = find_model(name, fetch=False)
@@ -204,7 +187,7 @@ class Served:
         LOG.warning("%s was written anew, and is loaded again", name)
         self._tokenizers.pop(name, None)
         own.queue.load_model = LoadVersion(folder.path, folder.version, self.options)
-        own.queue.forget()
+        own.queue.facts = {}
         self.models[name] = replace(own, folder=folder)
 
     async def start(self) -> None:
@@ -239,7 +222,7 @@ class Served:
         """Load what the worker has lost."""
         lost = [queue for queue in self.queues() if queue.facts]
         for queue in lost:
-            queue.forget()
+            queue.facts = {}
         self.metrics.restarts.inc()
         self._loading = asyncio.create_task(self._load(lost), name="load models again")
 

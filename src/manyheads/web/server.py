@@ -5,7 +5,6 @@ import logging
 import socket
 import sys
 import threading
-import webbrowser
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -99,9 +98,9 @@ def bind(settings: Settings) -> socket.socket:
         listening.bind((settings.host, settings.port))
     except (OSError, OverflowError) as error:
         listening.close()
-        told = error.strerror if isinstance(error, OSError) else str(error)
+        reason = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(
-            f"The server cannot listen to {settings.host} with `port={settings.port}`: {told}. "
+            f"The server cannot listen to {settings.host} with `port={settings.port}`: {reason}. "
             "Name another one; 0 takes any that is free."
         ) from None
     return listening
@@ -141,29 +140,6 @@ def make_server(
         h11_max_incomplete_event_size=HEADERS,
     )
     return Server(config, started)
-
-
-def serve(
-    served: Served,
-    settings: Settings,
-    listening: socket.socket,
-    *,
-    say: Callable[[str], None],
-    opens: bool = False,
-) -> None:
-    """Answer until SIGINT or SIGTERM; what was accepted is finished.
-
-    Args:
-        served: the models.
-        settings: where and for whom.
-        listening: of `bind`.
-        say: tells the user what happens.
-        opens: open the page in the browser.
-    """
-    address = address_of(listening)
-    say(f"serving {', '.join(served.models)} at {address} (Ctrl-C stops)")
-    run(served, settings, listening, partial(webbrowser.open, address) if opens else None)
-    say(STOPPED)
 
 
 def run(

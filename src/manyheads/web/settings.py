@@ -52,7 +52,8 @@ class Settings:
     port: int = 8000
     token: str | None = None  # that clients must send; None: everybody may ask
     public: bool = False  # allow another address than loopback without a token
-    alone: bool = True  # no other process answers at this address
+    # The database of DeepL's glossaries: all processes at this address share it; None: they cannot.
+    glossaries: str | None = ":memory:"
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:

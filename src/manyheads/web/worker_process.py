@@ -199,14 +199,14 @@ class ProcessWorker:
     async def _reply(self, number: int, future: "asyncio.Future[Done]", question: Any) -> None:
         """Answer a question of a piece of work; an error that is not ours ends the work."""
         try:
-            found = await self._replies[number](question)
+            reply = await self._replies[number](question)
         except Exception as error:
-            found = portable(error)
-            if found is None:
+            reply = portable(error)
+            if reply is None:
                 if not future.done():
                     future.set_exception(error)
                 return
-        self._sender.submit(_send, self._connection, ("reply", number, found))
+        self._sender.submit(_send, self._connection, ("reply", number, reply))
 
     async def _supervise(self) -> None:
         """Start the process again whenever it ends; while that fails, again and again."""
@@ -296,7 +296,7 @@ def run(connection: Connection) -> None:
             except Exception as error:  # an answer that cannot be sent
                 connection.send((number, WorkError(trail_of(error), False)))
 
-    def told(number: int, done: "Future[Done]") -> None:
+    def finish(number: int, done: "Future[Done]") -> None:
         tell(number, _result(done))
 
     replies: dict[int, Future[Any]] = {}
@@ -313,7 +313,7 @@ def run(connection: Connection) -> None:
                 case ("work", number, model, content):
                     make = partial(ForkingPickler.loads, content)
                     future = threads.submit(number, model, make, partial(ask, number))
-                    future.add_done_callback(partial(told, number))
+                    future.add_done_callback(partial(finish, number))
                 case ("reply", number, content):
                     found = replies.pop(number)
                     if found.set_running_or_notify_cancel():  # nor was the work cancelled
@@ -332,8 +332,8 @@ def _result(done: "Future[Done]") -> Done | Exception:
     error = done.exception()
     if error is not None:
         return _portable(error)
-    found = done.result()
-    return replace(found, outcomes=[_portable_outcome(each) for each in found.outcomes])
+    work = done.result()
+    return replace(work, outcomes=[_portable_outcome(each) for each in work.outcomes])
 
 
 def _portable_outcome(outcome: Any) -> Any:

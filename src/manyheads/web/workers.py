@@ -105,17 +105,17 @@ def ask_server(question: Any) -> Any:
     Raises:
         WorkCancelledError: nobody waits for the work any more.
     """
-    found: Future[Any] = _local.ask(question)
+    future: Future[Any] = _local.ask(question)
     try:
         while True:
             try:
-                return found.result(0.1)
+                return future.result(0.1)
             except TimeoutError:
-                if found.done():
+                if future.done():
                     raise
                 raise_if_cancelled()
     finally:
-        found.cancel()
+        future.cancel()
 
 
 class ModelThreads:
@@ -181,8 +181,8 @@ class ModelThreads:
 def answer(own: Any, answers: Answers, groups: Sequence[Sequence[Any]]) -> Outcomes:
     """Answer groups of inputs together; if that fails, find out which of them are wrong."""
     try:
-        found = iter(answers(own, [each for group in groups for each in group]))
-        return [[next(found) for _ in group] for group in groups]
+        results = iter(answers(own, [each for group in groups for each in group]))
+        return [[next(results) for _ in group] for group in groups]
     except WorkCancelledError as error:
         return [error] * len(groups)
     except Exception as error:

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from manyheads.data.augment.policies import KINDS, Draws, Space
+from manyheads.data.augment.policies import KINDS, Draws, Size, Space
 
 
 def identity_maps(count: int) -> np.ndarray:
@@ -18,9 +18,7 @@ def identity_maps(count: int) -> np.ndarray:
     return np.tile(np.eye(3), (count, 1, 1))
 
 
-def crop_maps(
-    draws: np.ndarray, smallest: float, source: tuple[int, int], target: tuple[int, int]
-) -> np.ndarray:
+def crop_maps(draws: np.ndarray, smallest: float, source: Size, target: Size) -> np.ndarray:
     """Map a target of (height, width) to a part of the source: Szegedy et al. 2015, section 6.
 
     Args:
@@ -72,7 +70,7 @@ def is_moved(draws: Draws) -> np.ndarray:
     return (geometric & (draws.levels != 0)).any(axis=1)
 
 
-def warp(pixels: Tensor, maps: np.ndarray, size: tuple[int, int]) -> Tensor:
+def warp(pixels: Tensor, maps: np.ndarray, size: Size) -> Tensor:
     """Sample (image, channel, height, width) at the mapped positions; black outside the image."""
     (high, wide), (height, width) = pixels.shape[2:], size
     # From pixels to the coordinates of grid_sample: -1 .. 1 along each side.

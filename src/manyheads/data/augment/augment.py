@@ -10,7 +10,7 @@ from torch import Tensor
 
 from manyheads.data.augment import affine_ops, color_ops, policies
 from manyheads.data.augment.mixing import Erasing, Mixing
-from manyheads.data.augment.policies import Policy
+from manyheads.data.augment.policies import KINDS, Draws, Policy, Size, Space
 from manyheads.streams import generator
 
 Fraction = Annotated[float, Ge(0), Le(1)]
@@ -58,6 +58,21 @@ class Augmentation:
         """Whether images are mixed, so that their labels are class shares."""
         return (self.mixup > 0 or self.cutmix > 0) and self.mix > 0
 
+    def draw_operations(self, random: np.random.Generator, examples: int) -> Draws:
+        """Draw the operations of the policy, in random directions; none for "none".
+
+        "rand": several operations per example, with similar magnitudes. "trivial": one per example,
+        at one of 31 strengths.
+        """
+        shape = (examples, {"rand": self.operations, "trivial": 1, "none": 0}[self.policy])
+        kinds = random.integers(len(KINDS), size=shape)
+        if self.policy == "rand":
+            spread = self.magnitude_std * random.standard_normal(shape)
+            strength = np.clip(self.magnitude + spread, 0, 1)
+        else:
+            strength = random.integers(31, size=shape) / 30
+        return Draws(kinds, strength * random.choice([-1.0, 1.0], size=shape))
+
 
 class Augmenter:
     """The draws of one epoch: a row for every example, independent of batches.
@@ -66,13 +81,7 @@ class Augmenter:
     """
 
     def __init__(
-        self,
-        config: Augmentation,
-        examples: int,
-        *,
-        seed: int,
-        epoch: int,
-        size: tuple[int, int] | None = None,
+        self, config: Augmentation, count: int, *, seed: int, epoch: int, size: Size | None = None
     ) -> None:
         """Draw the parameters of all images; a `size` of None is that of the images."""
 
@@ -82,22 +91,15 @@ class Augmenter:
         self.config = config
         self.size = size
         shift = config.shift
-        self.shifts = stream("").integers(-shift, shift + 1, size=(examples, 2))
-        self.flips = stream("flip").random(examples) < (0.5 if config.flip else 0.0)
-        self.crops = stream("crop").random((examples, 4)) if config.resized_crop < 1 else None
-        self.draws = policies.draw(
-            config.policy,
-            stream("policy"),
-            examples,
-            layers=config.operations,
-            magnitude=config.magnitude,
-            std=config.magnitude_std,
-        )
-        self.erase = Erasing(stream("erase"), examples, config.erase) if config.erase else None
+        self.shifts = stream("").integers(-shift, shift + 1, size=(count, 2))
+        self.flips = stream("flip").random(count) < (0.5 if config.flip else 0.0)
+        self.crops = stream("crop").random((count, 4)) if config.resized_crop < 1 else None
+        self.draws = config.draw_operations(stream("policy"), count)
+        self.erase = Erasing(stream("erase"), count, config.erase) if config.erase else None
         self.mixing = None
         if config.mixes and (not config.mix_epochs or epoch < config.mix_epochs):
             self.mixing = Mixing(
-                stream, examples, mixup=config.mixup, cutmix=config.cutmix, mix=config.mix
+                stream, count, mixup=config.mixup, cutmix=config.cutmix, mix=config.mix
             )
 
     def __call__(self, pixels: Tensor, indices: np.ndarray) -> Tensor:
@@ -107,7 +109,7 @@ class Augmenter:
         erasing. Values stay within 0..255.
         """
         pixels = self._flip(self._shift(pixels, indices), indices)
-        drawn = policies.Draws(self.draws.kinds[indices], self.draws.levels[indices])
+        drawn = Draws(self.draws.kinds[indices], self.draws.levels[indices])
         size = self.size or (pixels.shape[2], pixels.shape[3])
         space = policies.space(self.config.policy, size)
         pixels = self._warp(pixels, indices, drawn, space, size)
@@ -141,19 +143,12 @@ class Augmenter:
         return torch.where(flips[:, None, None, None], pixels.flip(3), pixels)
 
     def _warp(
-        self,
-        pixels: Tensor,
-        indices: np.ndarray,
-        drawn: policies.Draws,
-        space: policies.Space,
-        size: tuple[int, int],
+        self, pixels: Tensor, indices: np.ndarray, drawn: Draws, space: Space, size: Size
     ) -> Tensor:
         maps = affine_ops.operation_maps(drawn, space)
         if self.crops is not None:
-            source = (pixels.shape[2], pixels.shape[3])
-            first = affine_ops.crop_maps(
-                self.crops[indices], self.config.resized_crop, source, size
-            )
+            source, smallest = (pixels.shape[2], pixels.shape[3]), self.config.resized_crop
+            first = affine_ops.crop_maps(self.crops[indices], smallest, source, size)
             return affine_ops.warp(pixels, first @ maps, size).clamp(0, 255)
         moved = affine_ops.is_moved(drawn).nonzero()[0]
         if not len(moved):

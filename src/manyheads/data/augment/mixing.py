@@ -10,6 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from manyheads.data.augment.policies import Size
+
+Streams = Callable[[str], np.random.Generator]  # by their names
 NOISE = 1 << 16  # noise values; every erased box uses a part of them
 
 
@@ -17,13 +20,7 @@ class Mixing:
     """The draws of mixup and CutMix of one epoch: a row for every example."""
 
     def __init__(
-        self,
-        stream: Callable[[str], np.random.Generator],
-        examples: int,
-        *,
-        mixup: float,
-        cutmix: float,
-        mix: float,
+        self, stream: Streams, examples: int, *, mixup: float, cutmix: float, mix: float
     ) -> None:
         """Draw the parameters of all images, a share `mix` of which are mixed.
 
@@ -37,9 +34,8 @@ class Mixing:
         boxes = stream("cutmix")
         self.places = boxes.random((examples, 2))
         # The share of the image itself in the mix.
-        self.own = np.where(
-            self.cut, _beta(boxes, cutmix, examples), _beta(stream("mixup"), mixup, examples)
-        )
+        shares = _beta(boxes, cutmix, examples), _beta(stream("mixup"), mixup, examples)
+        self.own = np.where(self.cut, *shares)
         self.own[whole >= mix] = 1.0
 
     def __call__(
@@ -54,11 +50,8 @@ class Mixing:
         own = np.where(cut, 1 - _areas(boxes) / (height * width), own)
         shares = torch.from_numpy(own).to(pixels.device, torch.float32)
         inside = _mask(boxes, (height, width), pixels.device)
-        mask = torch.where(
-            torch.from_numpy(cut).to(pixels.device)[:, None, None],
-            1.0 - inside.float(),
-            shares[:, None, None],
-        )[:, None]
+        boxed = torch.from_numpy(cut).to(pixels.device)[:, None, None]
+        mask = torch.where(boxed, 1.0 - inside.float(), shares[:, None, None])[:, None]
         mixed = torch.lerp(other, pixels, mask)
         partner = targets.roll(-1, dims=0)
         return mixed, partner + shares[:, None].to(targets.device) * (targets - partner)
@@ -105,9 +98,7 @@ class Erasing:
         return pixels.float().index_copy(0, at, erased)
 
 
-def _boxes(
-    high: np.ndarray, wide: np.ndarray, places: np.ndarray, size: tuple[int, int]
-) -> np.ndarray:
+def _boxes(high: np.ndarray, wide: np.ndarray, places: np.ndarray, size: Size) -> np.ndarray:
     """Place boxes of these relative sizes inside the image: (image, top bottom left right)."""
     height, width = size
     tall, broad = np.rint(high * height), np.rint(wide * width)
@@ -120,7 +111,7 @@ def _areas(boxes: np.ndarray) -> np.ndarray:
     return (boxes[:, 1] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 2])
 
 
-def _mask(boxes: np.ndarray, size: tuple[int, int], device: torch.device) -> Tensor:
+def _mask(boxes: np.ndarray, size: Size, device: torch.device) -> Tensor:
     """Mark the pixels of boxes: (image, height, width) boolean."""
     top, bottom, left, right = torch.from_numpy(boxes).to(device).T[:, :, None]
     rows = torch.arange(size[0], device=device)

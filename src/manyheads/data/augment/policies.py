@@ -8,19 +8,14 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+Size = tuple[int, int]  # height and width
 Policy = Literal["none", "rand", "trivial"]
 
 # The fourteen operations of Cubuk et al. 2020, section 3, geometric and tonal.
 GEOMETRIC = ("shear_x", "shear_y", "translate_x", "translate_y", "rotate")
 TONAL = (
-    "brightness",
-    "colour",
-    "contrast",
-    "sharpness",
-    "posterize",
-    "solarize",
-    "autocontrast",
-    "equalize",
+    *("brightness", "colour", "contrast", "sharpness"),
+    *("posterize", "solarize", "autocontrast", "equalize"),
 )
 KINDS = (*GEOMETRIC, *TONAL, "identity")
 
@@ -42,7 +37,7 @@ class Draws(NamedTuple):
     levels: np.ndarray  # (example, layer), -1 .. 1
 
 
-def space(policy: Policy, size: tuple[int, int]) -> Space:
+def space(policy: Policy, size: Size) -> Space:
     """Return the strengths of a policy for images of (height, width).
 
     RandAugment translates by a share of the side (150 of 331 pixels); TrivialAugment's wide space
@@ -54,26 +49,3 @@ def space(policy: Policy, size: tuple[int, int]) -> Space:
         return Space(shear=0.99, translate=translate, rotate=135, enhance=0.99, bits=6)
     translate = (150 / 331 * width, 150 / 331 * height)
     return Space(shear=0.3, translate=translate, rotate=30, enhance=0.9, bits=4)
-
-
-def draw(
-    policy: Policy,
-    random: np.random.Generator,
-    examples: int,
-    *,
-    layers: int,
-    magnitude: float,
-    std: float,
-) -> Draws:
-    """Draw the operations of a policy, in random directions; none for "none".
-
-    "rand": `layers` operations per example, with similar magnitudes. "trivial": one per example,
-    at one of 31 strengths.
-    """
-    shape = (examples, {"rand": layers, "trivial": 1, "none": 0}[policy])
-    kinds = random.integers(len(KINDS), size=shape)
-    if policy == "rand":
-        strength = np.clip(magnitude + std * random.standard_normal(shape), 0, 1)
-    else:
-        strength = random.integers(31, size=shape) / 30
-    return Draws(kinds, strength * random.choice([-1.0, 1.0], size=shape))

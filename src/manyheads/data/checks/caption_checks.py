@@ -7,20 +7,11 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from manyheads.data.checks import image_checks, issue_types
-from manyheads.data.checks.image_checks import (
-    FEW,
-    ImageFinding,
-    Seen,
-    image_issues,
-    in_order,
-    listed,
-    look,
-)
+from manyheads.data.checks.image_checks import FEW, ImageFinding, Seen, in_order
 from manyheads.data.checks.issue_detectors import fix_mojibake, is_foreign, text_detectors
 from manyheads.data.checks.leakage import plain
 from manyheads.data.checks.separation import by_language, text_keys
-from manyheads.data.images.caption_collector import describe
-from manyheads.data.images.captioned_images import CaptionedImages
+from manyheads.data.images.captioned_images import CaptionedImages, describe
 from manyheads.data.images.image_set import Preprocessing
 from manyheads.data.text.languages import count_words, languages_with_words, script, typical_words
 from manyheads.data.text.lines import Problem
@@ -78,7 +69,7 @@ def look_at_captions(
         model: the preprocessing of the model, if it is known.
         threads: that open images.
     """
-    result = SeenCaptions(captions, look(captions.images, model, threads=threads))
+    result = SeenCaptions(captions, image_checks.look(captions.images, model, threads=threads))
     for problem in problems:
         result.issues.setdefault(problem.kind, []).append(describe(problem))
     for kind, names in _text_issues(captions).items():
@@ -94,15 +85,15 @@ def caption_findings(
     `held_out` are the "test" and "valid" sets, which it must not overlap with.
     """
     others = held_out or {}
-    found = image_issues(looked.seen, {split: other.seen for split, other in others.items()})
+    seen = {split: other.seen for split, other in others.items()}
+    found = image_checks.image_issues(looked.seen, seen)
     found |= looked.issues
     known = set(looked.captions.languages)
     for split, other in others.items():
         found[f"{split}-same-texts"] = _same_texts(looked.captions, other.captions)
         unknown = sorted(set(other.captions.languages) - known)
         found.setdefault("unknown-language", []).extend(f"{each} ({split})" for each in unknown)
-    findings = listed(found, ISSUE_TYPES)
-    findings += [_shared(looked)]
+    findings = [*image_checks.listed(found, ISSUE_TYPES), _shared(looked)]
     findings += [_known(split, looked.captions, o.captions) for split, o in others.items()]
     return in_order(each for each in findings if each.count)
 
@@ -128,10 +119,8 @@ def language_facts(looked: SeenCaptions) -> dict[str, LanguageFacts]:
 
 
 def _keys(captions: CaptionedImages) -> list[tuple[str, str]]:
-    """Return language and normalised text of each caption."""
-    return [
-        (each, plain(text)) for each, text in zip(captions.languages, captions.texts, strict=True)
-    ]
+    texts = map(plain, captions.texts)
+    return list(zip(captions.languages, texts, strict=True))
 
 
 def _images_of_texts(looked: SeenCaptions) -> dict[tuple[str, str], int]:
@@ -154,10 +143,7 @@ def _shared(looked: SeenCaptions) -> ImageFinding:
         for each, fact in facts.items()
         if fact.shared
     )
-    names = [
-        f"{text!r:.{SHOWN}} ({language}, {counts[language, text]:,} images)"
-        for language, text in shared
-    ]
+    names = [f"{key[1]!r:.{SHOWN}} ({key[0]}, {counts[key]:,} images)" for key in shared]
     affected = sum(counts[key] > 1 for key in _keys(looked.captions))
     return _finding("shared-text", shares, affected, names)
 
@@ -202,38 +188,34 @@ def _same_texts(train: CaptionedImages, held: CaptionedImages) -> list[str]:
 
 def _text_issues(captions: CaptionedImages) -> dict[str, list[str]]:
     """Return the texts that have issues, each with the name of its image."""
-    found: defaultdict[str, list[str]] = defaultdict(list)
+    issues: defaultdict[str, list[str]] = defaultdict(list)
     detectors = {each: _detectors(each, captions) for each in sorted(set(captions.languages))}
-    for owner, text, language in zip(
-        captions.owners.tolist(), captions.texts, captions.languages, strict=True
-    ):
-        kinds = [kind for kind, detect in detectors[language].items() if detect(text)]
-        for kind in kinds:
-            name = captions.images.names[owner]
-            found[kind].append(f"{name}: {text!r:.{SHOWN}} ({language})")
+    rows = zip(captions.owners.tolist(), captions.texts, captions.languages, strict=True)
+    for owner, text, language in rows:
+        for kind, detect in detectors[language].items():
+            if detect(text):
+                name = captions.images.names[owner]
+                issues[kind].append(f"{name}: {text!r:.{SHOWN}} ({language})")
     every = set(captions.languages)
     for index, name in enumerate(captions.images.names):
         texts = by_language(captions, index)
         if gap := sorted(every.difference(texts)):
-            found["language-gap"].append(f"{name} ({', '.join(gap)})")
+            issues["language-gap"].append(f"{name} ({', '.join(gap)})")
         for language, own in texts.items():
             times = [plain(text) for text in own]
-            found["repeated-text"] += [
+            issues["repeated-text"] += [
                 f"{name}: {text!r:.{SHOWN}} ({language})"
                 for text in dict.fromkeys(times)
                 if times.count(text) > 1
             ]
-    return found
+    return issues
 
 
 def _detectors(language: str, captions: CaptionedImages) -> dict[str, Callable[[str], object]]:
     """Return what finds each issue of a text in a language."""
     anywhere, beyond_ascii = text_detectors(language)
-    own = [
-        len(text)
-        for each, text in zip(captions.languages, captions.texts, strict=True)
-        if each == language
-    ]
+    rows = zip(captions.languages, captions.texts, strict=True)
+    own = [len(text) for each, text in rows if each == language]
     longest = max(LONG, TIMES * median(own))
     written = script(language)
     pairs = [

@@ -10,13 +10,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from manyheads.data.checks.issue_detectors import (
-    CONTROL,
-    INVISIBLE,
-    fix_mojibake,
-    unescape_entities,
-    unusual_spaces,
-)
+from manyheads.data.checks import issue_detectors as detectors
 from manyheads.data.checks.issue_types import ISSUE_TYPES
 from manyheads.data.checks.text_checks import Checker
 from manyheads.data.text.formats import Pair
@@ -38,14 +32,14 @@ _SEPARATING = re.compile("[\x0b\x0c\x1c-\x1f\x85]")  # control characters that s
 
 def _repairs(language: str | None) -> list[Callable[[str], str]]:
     """Return the repairs of a text, in order: decoded entities are repaired by later steps."""
-    spaces = unusual_spaces(language)
+    spaces = detectors.unusual_spaces(language)
     return [
-        lambda text: fix_mojibake(text) or text,
-        unescape_entities,
+        lambda text: detectors.fix_mojibake(text) or text,
+        detectors.unescape_entities,
         lambda text: text.replace("\ufeff", ""),
-        lambda text: INVISIBLE.sub("", text),
+        lambda text: detectors.INVISIBLE.sub("", text),
         lambda text: re.sub(r"[\r\n]+", " ", text),
-        lambda text: CONTROL.sub("", _SEPARATING.sub(" ", text)),
+        lambda text: detectors.CONTROL.sub("", _SEPARATING.sub(" ", text)),
         lambda text: spaces.sub(" ", text),
         lambda text: re.sub("  +", " ", text).strip(" "),
         lambda text: unicodedata.normalize("NFC", text),
@@ -90,13 +84,13 @@ class Cleaner:
         """Return the pair, repaired if necessary, or None if it is dropped."""
         index, self._count = self._count, self._count + 1
         first = index == 0
-        found = self._checker.kinds(pair, first=first)
-        repaired, repairable = pair, _with_fix(found, "change")
+        issues = self._checker.kinds(pair, first=first)
+        repaired, repairable = pair, _with_fix(issues, "change")
         if repairable:
-            repaired = self._repair(pair, found)
-            found = self._checker.kinds(repaired, first=first)
+            repaired = self._repair(pair, issues)
+            issues = self._checker.kinds(repaired, first=first)
         why = [kind for kind, flags in self._flagged.items() if flags[index]]
-        why += _with_fix(found, "drop")
+        why += _with_fix(issues, "drop")
         if not (repaired.source.strip() and repaired.target.strip()):
             why.append("empty-side")
         if not why:
@@ -113,21 +107,21 @@ class Cleaner:
             self.log.append(Entry(pair.line, "changed", ", ".join(repairable), text, becomes))
         return repaired
 
-    def _repair(self, pair: Pair, found: dict[str, str]) -> Pair:
+    def _repair(self, pair: Pair, issues: dict[str, str]) -> Pair:
         for _ in range(3):  # "&amp;amp;" needs two rounds
             _, source, target = pair
-            if "swapped-sides" in found:
+            if "swapped-sides" in issues:
                 source, target = target, source
             for repair in self._repairs[0]:
                 source = repair(source)
             for repair in self._repairs[1]:
                 target = repair(target)
             pair = Pair(pair.line, source, target)
-            found = self._checker.examine(pair)
-            if not _with_fix(found, "change"):
+            issues = self._checker.examine(pair)
+            if not _with_fix(issues, "change"):
                 break
         return pair
 
 
-def _with_fix(found: dict[str, str], fix: str) -> list[str]:
-    return [kind for kind in found if ISSUE_TYPES[kind].fix == fix]
+def _with_fix(issues: dict[str, str], fix: str) -> list[str]:
+    return [kind for kind in issues if ISSUE_TYPES[kind].fix == fix]

@@ -26,9 +26,8 @@ ALIKE = 0.8  # of two class names
 GONE = os.strerror(errno.ENOENT)
 
 
-ISSUE_TYPES = issue_types(
-    "image_issues.toml", rare=RARE, unbalanced=UNBALANCED, tiny=TINY, long=LONG
-)
+_LIMITS = {"rare": RARE, "unbalanced": UNBALANCED, "tiny": TINY, "long": LONG}
+ISSUE_TYPES = issue_types("image_issues.toml", **_LIMITS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +137,11 @@ def image_issues(seen: Seen, held_out: Mapping[str, Seen]) -> dict[str, list[str
     return found
 
 
-def listed(found: Mapping[str, list[str]], types: Mapping[str, IssueType]) -> list[ImageFinding]:
+def listed(issues: Mapping[str, list[str]], types: Mapping[str, IssueType]) -> list[ImageFinding]:
     """Write issues as findings, the most severe and most frequent first."""
     findings = [
         ImageFinding(kind, *types[kind][:3], count=len(names), examples=tuple(names[:FEW]))
-        for kind, names in found.items()
+        for kind, names in issues.items()
         if names
     ]
     return in_order(findings)
@@ -154,23 +153,23 @@ def in_order(findings: Iterable[ImageFinding]) -> list[ImageFinding]:
 
 
 def _duplicates(seen: Seen) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {"duplicate": [], "conflicting-labels": [], "near-duplicate": []}
+    issues: dict[str, list[str]] = {"duplicate": [], "conflicting-labels": [], "near-duplicate": []}
     copies: set[int] = set()
     for first, *others in repeated(seen.digests).values():
         copies.update(others)
         for index in others:
-            found["duplicate"].append(f"{seen.name(index)} = {seen.name(first)}")
+            issues["duplicate"].append(f"{seen.name(index)} = {seen.name(first)}")
             labels = seen.label(first), seen.label(index)
             if labels[0] != labels[1]:
-                found["conflicting-labels"].append(
+                issues["conflicting-labels"].append(
                     f"{seen.name(index)} ({labels[1]}) = {seen.name(first)} ({labels[0]})"
                 )
     if seen.bits:
         flat = _featureless(seen)
         for first, second in similar(np.stack(seen.bits), NEAR):
             if not {first, second} & copies and not flat[first]:
-                found["near-duplicate"].append(f"{seen.name(second)} ~ {seen.name(first)}")
-    return found
+                issues["near-duplicate"].append(f"{seen.name(second)} ~ {seen.name(first)}")
+    return issues
 
 
 def _featureless(seen: Seen) -> np.ndarray:
@@ -180,53 +179,49 @@ def _featureless(seen: Seen) -> np.ndarray:
 
 def _overlaps(seen: Seen, split: str, other: Seen) -> dict[str, list[str]]:
     exact, near = f"{split}-overlap", f"{split}-near-overlap"
-    found: dict[str, list[str]] = {exact: [], near: []}
+    issues: dict[str, list[str]] = {exact: [], near: []}
     known = {each: index for index, each in reversed(list(enumerate(other.digests)))}
     same: set[int] = set()
     for index, each in enumerate(seen.digests):
         if each in known:
             same.add(index)
-            found[exact].append(f"{seen.name(index)} = {other.name(known[each])}")
+            issues[exact].append(f"{seen.name(index)} = {other.name(known[each])}")
     if not seen.bits or not other.bits:
-        return found
+        return issues
     count, flat = len(seen.bits), _featureless(seen)
     for first, second in similar(np.stack(seen.bits + other.bits), NEAR):
         if first < count <= second and first not in same and not flat[first]:
             same.add(first)
-            found[near].append(f"{seen.name(first)} ~ {other.name(second - count)}")
-    return found
+            issues[near].append(f"{seen.name(first)} ~ {other.name(second - count)}")
+    return issues
 
 
 def _classes(images: ImageSet) -> dict[str, list[str]]:
-    """Check the names and sizes of the classes."""
-    found: dict[str, list[str]] = {}
+    issues: dict[str, list[str]] = {}
     if not images.classes:
-        return found
+        return issues
     if images.multi_label:
-        counts = Counter(
-            dict(zip(images.classes, images.labels.sum(axis=0).astype(int), strict=True))
-        )
+        numbers = images.labels.sum(axis=0)
         none = np.nonzero(images.labels.sum(axis=1) == 0)[0]
-        found["no-label"] = [images.names[int(index)] for index in none]
+        issues["no-label"] = [images.names[int(index)] for index in none]
     else:
         numbers = np.bincount(images.labels, minlength=len(images.classes))
-        counts = Counter(dict(zip(images.classes, map(int, numbers), strict=True)))
         if len(images.classes) == 1:
-            found["one-class"] = [images.classes[0]]
+            issues["one-class"] = [images.classes[0]]
+    counts = Counter(dict(zip(images.classes, map(int, numbers), strict=True)))
     ordered = [(name, count) for name, count in counts.most_common() if count]
-    found["rare-class"] = [
-        f"{name} ({count})" for name, count in counts.most_common()[::-1] if count < RARE
-    ]
+    rarest = counts.most_common()[::-1]
+    issues["rare-class"] = [f"{name} ({count})" for name, count in rarest if count < RARE]
     if ordered and ordered[0][1] > UNBALANCED * ordered[-1][1]:
         (most, largest), (least, smallest) = ordered[0], ordered[-1]
-        found["imbalance"] = [f"{most} ({largest:,}) against {least} ({smallest:,})"]
-    found["label-typo"] = [
+        issues["imbalance"] = [f"{most} ({largest:,}) against {least} ({smallest:,})"]
+    issues["label-typo"] = [
         f"{rare} ({counts[rare]}) and {common} ({counts[common]})"
         for rank, (common, _) in enumerate(ordered)
         for rare, _ in ordered[rank + 1 :]
         if _may_be_typo(common, rare, counts[rare] / counts[common])
     ]
-    return found
+    return issues
 
 
 def _may_be_typo(common: str, rare: str, share: float) -> bool:

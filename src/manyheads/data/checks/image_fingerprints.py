@@ -42,15 +42,15 @@ def perceptual(image: ImageContent) -> np.ndarray:
 def similar(bits: np.ndarray, limit: int) -> Iterable[tuple[int, int]]:
     """Find pairs of fingerprints (image, 16 bytes) that differ in at most `limit` <= 7 bits."""
     chunks = np.ascontiguousarray(bits).view(np.uint16)  # (image, CHUNKS)
-    found: set[tuple[int, int]] = set()
+    pairs: set[tuple[int, int]] = set()
     for column in chunks.T:
         order = np.argsort(column, kind="stable")
         edges = np.nonzero(np.diff(column[order]))[0] + 1
         for group in np.split(order, edges):
             # In a very large group (plain white images) only neighbours are compared.
             for start in range(0, len(group) if len(group) > 1 else 0, GROUP):
-                found.update(_near(bits, group[start : start + GROUP], limit))
-    return sorted(found)
+                pairs.update(_near(bits, group[start : start + GROUP], limit))
+    return sorted(pairs)
 
 
 def _near(bits: np.ndarray, group: np.ndarray, limit: int) -> Iterable[tuple[int, int]]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from manyheads.data.text.formats import Pair
 from manyheads.data.text.languages import base, count, count_words, letters, script, typical_words
 
+SIDES = ("source", "target")
 TOO_LONG = (250, 2000)  # words, characters
 
 Detector = Callable[[str], object]  # returns a true value if a text has the issue
@@ -129,7 +130,6 @@ class Expected(NamedTuple):
 
     detectors: tuple[dict[str, Detector], dict[str, Detector]]
     script: str | None
-    letter: re.Pattern[str] | None
     words: frozenset[str]  # frequent in this language and not in the other
 
 
@@ -141,22 +141,14 @@ class PairIssueDetector:
 
     @staticmethod
     def _expected(language: str | None, other: str | None) -> Expected:
-        known = script(language) if language else None
-        return Expected(
-            text_detectors(language),
-            known,
-            letters(known) if known else None,
-            typical_words(language, other) if language and other else frozenset(),
-        )
+        words = typical_words(language, other) if language and other else frozenset[str]()
+        return Expected(text_detectors(language), script(language) if language else None, words)
 
     def __call__(self, pair: Pair) -> dict[str, str]:
         """Return the issues of a pair, each with its side: source, target, or both."""
-        found: dict[str, str] = {}
-        texts = [pair.source, pair.target]
-        for number, (side, expected) in enumerate(
-            zip(("source", "target"), self.sides, strict=True)
-        ):
-            text = texts[number]
+        issues: dict[str, str] = {}
+        texts = list(pair[1:])
+        for number, (side, text, expected) in enumerate(zip(SIDES, texts, self.sides, strict=True)):
             anywhere, beyond_ascii = expected.detectors
             kinds = []
             if not text.isascii():
@@ -167,33 +159,30 @@ class PairIssueDetector:
                 kinds += [kind for kind, detect in beyond_ascii.items() if detect(text)]
             kinds += [kind for kind, detect in anywhere.items() if detect(text)]
             for kind in kinds:
-                found[kind] = "both" if kind in found else side
-        self._compare(texts[0], texts[1], found)
-        return found
+                issues[kind] = "both" if kind in issues else side
+        self._compare(texts[0], texts[1], issues)
+        return issues
 
-    def _compare(self, source: str, target: str, found: dict[str, str]) -> None:
+    def _compare(self, source: str, target: str, issues: dict[str, str]) -> None:
         if source.casefold() == target.casefold():
             words = re.findall(r"[^\W\d_]{2,}", source)
-            if len(words) > 2 and "only-url" not in found:  # copying names and codes is correct
-                found["copied"] = "both"
+            if len(words) > 2 and "only-url" not in issues:  # copying names and codes is correct
+                issues["copied"] = "both"
             return
         if _numbers_differ(numbers(source), numbers(target)):
-            found["different-numbers"] = "both"
-        found |= self._language_issue(source, target)
+            issues["different-numbers"] = "both"
+        issues |= self._language_issue(source, target)
 
     def _language_issue(self, source: str, target: str) -> dict[str, str]:
         """Detect a side in the wrong script or language, or swapped sides."""
         first, second = self.sides
         if first.script and second.script and first.script != second.script:
-            assert first.letter is not None
-            assert second.letter is not None
-            mine = count(second.letter, source), count(first.letter, target)
-            right = count(first.letter, source), count(second.letter, target)
+            own, other = letters(first.script), letters(second.script)
+            mine = count(other, source), count(own, target)
+            right = count(own, source), count(other, target)
             if min(mine) > 1 and mine[0] > 2 * right[0] and mine[1] > 2 * right[1]:
                 return {"swapped-sides": "both"}
-        for side, text, expected in zip(
-            ("source", "target"), (source, target), self.sides, strict=True
-        ):
+        for side, text, expected in zip(SIDES, (source, target), self.sides, strict=True):
             if expected.script and is_foreign(text, expected.script):
                 return {"unexpected-script": side}
         if not (first.words and second.words):
@@ -204,8 +193,8 @@ class PairIssueDetector:
         mine = count_words(source, second.words), count_words(target, first.words)
         if right == (0, 0) and min(mine) > 0 and sum(mine) > 2:
             return {"swapped-sides": "both"}
-        for side, own, other in zip(("source", "target"), right, mine, strict=True):
-            if own == 0 and other > 2:
+        for side, own_words, others in zip(SIDES, right, mine, strict=True):
+            if own_words == 0 and others > 2:
                 return {"unexpected-language": side}
         return {}
 

@@ -27,11 +27,11 @@ def shared_texts(train: Iterable[str], valid: Sequence[str]) -> list[Shared]:
     wanted: dict[str, list[int]] = {}
     for index, text in enumerate(valid):
         wanted.setdefault(plain(text), []).append(index)
-    found: dict[int, Shared] = {}
+    shared: dict[int, Shared] = {}
     for number, text in enumerate(train):
         for index in wanted.get(plain(text), ()):
-            found.setdefault(index, Shared(valid[index], index, number))
-    return [found[index] for index in sorted(found)]
+            shared.setdefault(index, Shared(valid[index], index, number))
+    return [shared[index] for index in sorted(shared)]
 
 
 def plain(text: str) -> str:
@@ -91,14 +91,10 @@ def predictiveness(values: Sequence[str], labels: np.ndarray) -> float:
     right = 0
     for half in (0, 1):
         learn, held = slice(half, None, 2), slice(1 - half, None, 2)
-        common = {
-            kind: np.bincount(labels[learn][kinds[learn] == kind]).argmax()
-            for kind in np.unique(kinds[learn])
-        }
-        right += sum(
-            common.get(kind, -1) == label
-            for kind, label in zip(kinds[held], labels[held], strict=True)
-        )
+        fitted, classes = kinds[learn], labels[learn]
+        common = {each: np.bincount(classes[fitted == each]).argmax() for each in np.unique(fitted)}
+        rows = zip(kinds[held], labels[held], strict=True)
+        right += sum(common.get(kind, -1) == label for kind, label in rows)
     return right / max(1, len(labels))
 
 
@@ -109,10 +105,8 @@ def name_pattern(name: str) -> str:
 
 def in_order(names: Sequence[str]) -> list[int]:
     """Return indices in natural sort order: 9 before 10."""
-    keys = [
-        [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
-        for name in names
-    ]
+    parts = [re.split(r"(\d+)", name) for name in names]
+    keys = [[int(part) if part.isdigit() else part for part in each] for each in parts]
     return sorted(range(len(names)), key=lambda index: keys[index])
 
 

@@ -13,6 +13,7 @@ class Shift(NamedTuple):
     lag: int
 
 
+Sides = tuple[np.ndarray, np.ndarray]  # of each pair a number for its source and its target
 _LAGS = (-3, -2, -1, 1, 2, 3)
 _BLOCK = 100_000  # lines searched together for shifts
 
@@ -28,9 +29,7 @@ def unlike_lengths(source: np.ndarray, target: np.ndarray) -> np.ndarray:
     return np.flatnonzero(deviation > max(6 * 1.4826 * np.median(deviation), np.log(3)))
 
 
-def find_shifts(
-    lengths: tuple[np.ndarray, np.ndarray], numbers: tuple[np.ndarray, np.ndarray]
-) -> list[Shift]:
+def find_shifts(lengths: Sides, numbers: Sides) -> list[Shift]:
     """Find ranges of lines that fit better when one side is shifted by up to three lines.
 
     Lengths of translations correlate (Gale and Church 1993, "A program for aligning sentences in
@@ -41,18 +40,16 @@ def find_shifts(
         lengths: number of characters of each text, for both sides.
         numbers: a digest of the numbers in each text; 0 if it has none.
     """
-    found: list[Shift] = []
+    shifts: list[Shift] = []
     for offset in range(0, len(lengths[0]), _BLOCK):
         block = slice(offset, offset + _BLOCK)
-        for shift in _shifts_in(
-            [side[block] for side in lengths], [side[block] for side in numbers]
-        ):
-            start, end = shift.start + offset, shift.end + offset
-            if found and found[-1].lag == shift.lag and start - found[-1].end < 10:
-                found[-1] = Shift(found[-1].start, end, shift.lag)
-            else:
-                found.append(Shift(start, end, shift.lag))
-    return found
+        parts = ([each[block] for each in sides] for sides in (lengths, numbers))
+        for start, end, lag in _shifts_in(*parts):
+            first = start + offset
+            if shifts and shifts[-1].lag == lag and first - shifts[-1].end < 10:
+                first = shifts.pop().start
+            shifts.append(Shift(first, end + offset, lag))
+    return shifts
 
 
 def _shifts_in(lengths: list[np.ndarray], numbers: list[np.ndarray]) -> list[Shift]:
@@ -69,24 +66,23 @@ def _shifts_in(lengths: list[np.ndarray], numbers: list[np.ndarray]) -> list[Shi
 
     level = score(0)
     gains = {lag: score(lag) - level for lag in _LAGS}
-    found: list[Shift] = []
-    while len(found) < 20:
+    shifts: list[Shift] = []
+    while len(shifts) < 20:
         gain, start, end, lag = max((*_largest_sum(gain), lag) for lag, gain in gains.items())
         if gain < max(25.0, 0.7 * (end - start)) or end - start < 8:
             break
-        found.append(Shift(start, end, lag))
+        shifts.append(Shift(start, end, lag))
         for values in gains.values():
             values[start:end] = -9.0
-    return sorted(found)
+    return sorted(shifts)
 
 
 def _moved(values: np.ndarray, lag: int, missing: float) -> np.ndarray:
     """Return values[i + lag] at each i; `missing` beyond the ends."""
-    moved = np.full(len(values), missing, dtype=np.result_type(values, type(missing)))
-    if abs(lag) < len(values):
-        moved[max(0, -lag) : len(values) - max(0, lag)] = values[
-            max(0, lag) : len(values) - max(0, -lag)
-        ]
+    count, ahead, behind = len(values), max(0, lag), max(0, -lag)
+    moved = np.full(count, missing, dtype=np.result_type(values, type(missing)))
+    if abs(lag) < count:
+        moved[behind : count - ahead] = values[ahead : count - behind]
     return moved
 
 

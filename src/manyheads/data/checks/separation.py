@@ -14,7 +14,7 @@ from manyheads.errors import DataError, UnreadableError
 
 
 def hold_out_captioned(
-    found: CaptionedImages, count: int, random_state: int, threads: int = 1
+    captions: CaptionedImages, count: int, random_state: int, threads: int = 1
 ) -> tuple[CaptionedImages, CaptionedImages]:
     """Split a set into the rest and at most `count` held-out images, chosen at random.
 
@@ -26,26 +26,27 @@ def hold_out_captioned(
     Raises:
         DataError: no `count` images can be held out.
     """
-    groups = together(found, threads)
+    groups = together(captions, threads)
     held: list[int] = []
     for number in np.random.default_rng(random_state).permutation(len(groups)):
         if len(held) + len(groups[number]) <= count:
             held += groups[number]
-    if not held or len(held) == len(found):
+    if not held or len(held) == len(captions):
         raise DataError(
-            f"{count:,} images cannot be held out of {found.images.origin}: it has {len(found):,}, "
-            f"of which {len(groups):,} have pixels and texts of their own. Change data.hold_out."
+            f"{count:,} images cannot be held out of {captions.images.origin}: it has "
+            f"{len(captions):,}, of which {len(groups):,} have pixels and texts of their own. "
+            "Change data.hold_out."
         )
-    part = np.zeros(len(found), dtype=bool)
+    part = np.zeros(len(captions), dtype=bool)
     part[held] = True
-    rest, out = found.select((~part).nonzero()[0]), found.select(part.nonzero()[0])
+    rest, out = captions.select((~part).nonzero()[0]), captions.select(part.nonzero()[0])
     # Images that were left out belong to neither part: they are reported once, with the rest.
     return rest, replace(out, images=replace(out.images, left_out=()))
 
 
-def together(found: CaptionedImages, threads: int = 1) -> list[list[int]]:
+def together(captions: CaptionedImages, threads: int = 1) -> list[list[int]]:
     """Group images that belong to the same side of a split, each group and all groups in order."""
-    leader = list(range(len(found)))
+    leader = list(range(len(captions)))
 
     def lead(index: int) -> int:
         while leader[index] != index:
@@ -55,31 +56,31 @@ def together(found: CaptionedImages, threads: int = 1) -> list[list[int]]:
 
     def pixels(index: int) -> str | None:
         try:
-            return digest(found.images.open(index))
+            return digest(captions.images.open(index))
         except UnreadableError:
             return None
 
     seen: dict[str, int] = {}
-    for index, key in enumerate(in_threads(pixels, range(len(found)), threads)):
-        for each in (key, *text_keys(found, index)):
+    for index, key in enumerate(in_threads(pixels, range(len(captions)), threads)):
+        for each in (key, *text_keys(captions, index)):
             if each is not None:
                 leader[lead(index)] = lead(seen.setdefault(each, index))
     groups: dict[int, list[int]] = {}
-    for index in range(len(found)):
+    for index in range(len(captions)):
         groups.setdefault(lead(index), []).append(index)
     return list(groups.values())
 
 
-def text_keys(found: CaptionedImages, index: int) -> Iterator[str]:
+def text_keys(captions: CaptionedImages, index: int) -> Iterator[str]:
     """Yield a hash of all texts of an image in each of its languages."""
-    for language, texts in by_language(found, index).items():
+    for language, texts in by_language(captions, index).items():
         line = "\n".join([language, *sorted(set(map(plain, texts)))])
         yield hashlib.sha256(line.encode()).hexdigest()
 
 
-def by_language(found: CaptionedImages, index: int) -> dict[str, list[str]]:
+def by_language(captions: CaptionedImages, index: int) -> dict[str, list[str]]:
     """Return the texts of an image by language."""
     texts: dict[str, list[str]] = {}
-    for caption in found.captions(index):
-        texts.setdefault(found.languages[caption], []).append(found.texts[caption])
+    for number in captions.captions(index):
+        texts.setdefault(captions.languages[number], []).append(captions.texts[number])
     return texts

@@ -80,10 +80,7 @@ class Checker:
     """
 
     def __init__(
-        self,
-        source: str | None = None,
-        target: str | None = None,
-        held_out: Mapping[str, HeldOut] | None = None,
+        self, source: str | None, target: str | None, held_out: Mapping[str, HeldOut] | None = None
     ) -> None:
         """Prepare the detectors for the languages of both sides, if they are known.
 
@@ -124,14 +121,14 @@ class Checker:
 
     def kinds(self, pair: Pair, *, first: bool) -> dict[str, str]:
         """Return the issues of a single pair, each with its side."""
-        found = self.examine(pair)
+        issues = self.examine(pair)
         if first and {pair.source.lower(), pair.target.lower()} <= self._header.keys():
-            found["header-as-data"] = "both"
+            issues["header-as-data"] = "both"
         for split, held_out in self.held_out.items():
             same = held_out.find(pair.source, pair.target)
             if same:
-                found[f"{split}-overlap-{same}"] = "both" if same == "pair" else same
-        return found
+                issues[f"{split}-overlap-{same}"] = "both" if same == "pair" else same
+        return issues
 
     def findings(self) -> list[Finding]:
         """Return the findings, the most severe and most frequent first."""
@@ -142,12 +139,8 @@ class Checker:
             swapped = name == "swapped-sides" and tally.count > len(self) / 2
             severity: Severity = "error" if swapped else kind.severity
             sides = tally.sides.pop() if len(tally.sides) == 1 else "both"
-            lines = tuple(tally.lines)
-            found.append(
-                Finding(
-                    name, severity, kind.what, kind.remedy, tally.count, lines, sides, tally.example
-                )
-            )
+            examples = tally.count, tuple(tally.lines), sides, tally.example
+            found.append(Finding(name, severity, kind.what, kind.remedy, *examples))
         return sorted(found, key=lambda each: (SEVERITIES.index(each.severity), -each.count))
 
     def indices(self) -> dict[str, np.ndarray]:
@@ -158,12 +151,12 @@ class Checker:
         lengths = self._as_arrays(self._lengths)
         shifts = find_shifts(lengths, self._as_arrays(self._numbers))
         shifted = [np.arange(shift.start, shift.end) for shift in shifts]
-        found = {
+        issues = {
             "duplicate-pair": _repeated(source * 31 + target),
             "length-ratio": unlike_lengths(*lengths),
             "shifted-lines": np.concatenate(shifted) if shifted else np.array([], dtype=np.int64),
         }
-        return {kind: indices for kind, indices in found.items() if len(indices)}
+        return {kind: indices for kind, indices in issues.items() if len(indices)}
 
     def _whole(self) -> dict[str, _Tally]:
         tallies = {}
@@ -184,7 +177,6 @@ class Checker:
 
 
 def _repeated(digests: np.ndarray) -> np.ndarray:
-    """Return the indices of digests that occurred before."""
     order = np.argsort(digests, kind="stable")
     again = digests[order][1:] == digests[order][:-1]
     return np.sort(order[1:][again])

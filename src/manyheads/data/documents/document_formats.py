@@ -82,14 +82,9 @@ def open_document(
         return open_text(text, named, encoding)
     package, unit = _PACKAGES[named]
     texts = unpack(package, content, name, unpacked)  # which refuses what is too large
-    keep = office.table_headers(content, name, unpacked)
-    return OpenDocument(
-        texts,
-        [partial(split_xml, package=package, keep=keep)],
-        partial(pack, content, name),
-        unit,
-        office.shown,
-    )
+    keep = office.table_headers(content, name)
+    split = partial(split_xml, package=package, keep=keep)
+    return OpenDocument(texts, [split], partial(pack, content, name), unit, office.shown)
 
 
 def open_text(text: str, named: str, encoding: str = "utf-8") -> OpenDocument:

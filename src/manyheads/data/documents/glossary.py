@@ -121,11 +121,8 @@ class _Reading(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> "_Reading":
-        places = [
-            place
-            for place, sign in enumerate(text)
-            if not (sign.isspace() and place and text[place - 1].isspace())
-        ]
+        spaces = [False, *map(str.isspace, text)]  # of the character before
+        places = [n for n, sign in enumerate(text) if not (sign.isspace() and spaces[n])]
         read = (" " if text[place].isspace() else _lower(text[place]) for place in places)
         return cls("".join(read), places)
 
@@ -139,12 +136,9 @@ def with_terms(items: Sequence[Item], terms: Sequence[Item]) -> list[Item]:
     weak = ("number", "file", "emoji")
     strong = [item for item in items if item.kind not in weak]
     kept = [term for term in terms if not any(_overlap(term, item) for item in strong)]
-    others = [
-        item
-        for item in items
-        if item.kind not in weak or not any(_overlap(term, item) for term in kept)
-    ]
-    return sorted([*others, *kept], key=lambda item: item.begin)
+    numbers = (item for item in items if item.kind in weak)
+    others = [item for item in numbers if not any(_overlap(term, item) for term in kept)]
+    return sorted([*strong, *others, *kept], key=lambda item: item.begin)
 
 
 def _overlap(first: Item, second: Item) -> bool:

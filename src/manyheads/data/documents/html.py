@@ -136,7 +136,7 @@ def html_pieces(text: str, *, attributes: bool = False) -> Iterator[Span | Marku
     found = _Parser(text).pieces
     ends = [piece.begin for piece in found[1:]] + [len(text)]
     for piece, end in zip(found, ends, strict=True):
-        source = text[piece.begin : end]
+        source, breaks = text[piece.begin : end], piece.name in _BLOCKS
         if piece.kind == "text":
             length = piece.length or len(source)
             yield from one_space(source[:length])
@@ -147,21 +147,14 @@ def html_pieces(text: str, *, attributes: bool = False) -> Iterator[Span | Marku
         elif piece.kind in ("start", "empty"):
             alone = piece.kind == "empty" or piece.name in _VOID
             hides = piece.protected or (piece.name in _HIDDEN and not attributes)
-            yield Markup(
-                source,
-                "point" if alone else "open",
-                piece.name,
-                hides=hides,
-                breaks=piece.name in _BLOCKS,
-            )
+            yield Markup(source, "point" if alone else "open", piece.name, hides, breaks)
         elif piece.kind == "end":
-            yield Markup(source, "close", piece.name, breaks=piece.name in _BLOCKS)
+            yield Markup(source, "close", piece.name, breaks=breaks)
         elif source:
             yield Markup(source, "point")
 
 
 def _decoded(text: str) -> Iterator[Span]:
-    """Read character references as their characters."""
     for number, piece in enumerate(_REFERENCE.split(text)):
         if number % 2:
             yield Span(piece, unescape(piece).replace("\xad", ""))

@@ -17,7 +17,7 @@ from mdit_py_plugins.footnote import footnote_plugin
 
 from manyheads.data.documents.html import html_pieces, split_html
 from manyheads.data.documents.segments import Line, joint, split_spans
-from manyheads.data.documents.spans import Markup, Part, Span, paragraphs, plain
+from manyheads.data.documents.spans import Markup, Part, Role, Span, paragraphs, plain
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 # YAML or TOML, at the beginning of a file.
@@ -30,6 +30,9 @@ _LINE_END = re.compile(r"\r\n?")
 _SPECIAL = frozenset("\\`*_[]<>$~|#")
 # Lines of a paragraph that are signs of other dialects: "[!NOTE]", ":::", "!!! note".
 _BOX = re.compile(r"^(?:\[![A-Z]+\][ \t]*$|:{3,}.*|!{3} .*)", re.MULTILINE)
+
+
+Places = list[tuple[int, int]]  # of each character, where it begins and ends in the document
 
 
 class _Found(NamedTuple):
@@ -96,13 +99,13 @@ def _blocks(text: str, begin: int) -> Iterator[_Block]:
 
 def _places(
     content: str, lines: Sequence[tuple[int, str]], position: int, *, cell: bool
-) -> list[tuple[int, int]] | None:
+) -> Places | None:
     """Find where in the document each character of a paragraph, a heading or a cell stands.
 
     The content has lost what containers put before its lines, such as "> ", and in tables the
     backslash before a bar.
     """
-    places: list[tuple[int, int]] = []
+    places: Places = []
     before, after = (r"(?<![^|\s>])", r"\s*(?:\||\Z)") if cell else ("", r"(?:[ \t]+#+)?\s*\Z")
     for (begin, line), part in zip(lines, content.split("\n"), strict=False):
         text = part.strip()
@@ -122,9 +125,8 @@ def _places(
 
 
 def _pieces(
-    text: str, content: str, places: Sequence[tuple[int, int]], env: dict[str, Any]
+    text: str, content: str, places: Places, env: dict[str, Any]
 ) -> Iterator[Span | Markup]:
-    """Cut a paragraph into text and markup."""
 
     def words(begin: int, end: int) -> Iterator[Span]:
         for place in range(begin, end):  # the document may have a backslash more, or a zero byte
@@ -136,9 +138,8 @@ def _pieces(
         if begin < end:
             yield plain(content[begin:end])
 
-    env["found"] = [
-        _Found(*match.span(), "box", Token("", "", 0)) for match in _BOX.finditer(content)
-    ]
+    box = ("box", Token("", "", 0))
+    env["found"] = [_Found(*match.span(), *box) for match in _BOX.finditer(content)]
     _parser().inline.parse(content, _parser(), env, [])
     position = 0
     for each in _whole(sorted(env["found"], key=lambda each: (each.begin, -each.end))):
@@ -168,15 +169,13 @@ def _whole(found: Sequence[_Found]) -> list[_Found]:
 
 
 def _piece(found: _Found, source: str, content: str) -> Iterator[Span | Markup]:
-    """Return what a rule found as a piece."""
     kind = found.token.type
     if found.rule in ("strikethrough", "emphasis"):
         if kind == "text":
             yield Span(source, source)
         else:
-            yield Markup(
-                source, "open" if kind.endswith("open") else "close", kind.rpartition("_")[0]
-            )
+            role: Role = "open" if kind.endswith("open") else "close"
+            yield Markup(source, role, kind.rpartition("_")[0])
     elif found.rule in ("entity", "escape", "newline"):
         before, after = content[: found.begin][-1:], content[found.end :][:1]
         if kind == "hardbreak":
@@ -189,9 +188,8 @@ def _piece(found: _Found, source: str, content: str) -> Iterator[Span | Markup]:
         yield from html_pieces(source)
     elif found.rule == "link_open" or found.rule == "link_close":
         written = f"][{found.label}]" if found.label else ""
-        yield Markup(
-            source, "open" if found.rule == "link_open" else "close", "link", written=written
-        )
+        role = "open" if found.rule == "link_open" else "close"
+        yield Markup(source, role, "link", written=written)
     else:
         yield Markup(source, "opaque", breaks=found.rule == "box")
 

@@ -128,7 +128,6 @@ def _spans(text: str, items: Sequence[Item]) -> list[tuple[int, int]]:
 
 
 def _update_open_tags(opened: list[str], tag: str) -> None:
-    """Update the list of open tags."""
     if tag in ("**", "~~") and tag in opened:
         opened.remove(tag)
     elif tag.startswith(("</", "]")):

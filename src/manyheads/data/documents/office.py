@@ -10,7 +10,7 @@ import struct
 import zipfile
 import zlib
 from array import array
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape, unescape
@@ -25,9 +25,11 @@ from manyheads.data.documents.segments import Line, split_spans
 from manyheads.data.documents.spans import Markup, Part, Span, one_space, paragraphs
 from manyheads.errors import DataError
 
+_TEXT = re.compile(r"<((?:\w+:)?t)>")
 _UNSEEN = re.compile(r"<(?:\w+:)?(?:lang|noProof)\b[^<>]*/>")  # properties without effect
 _REFERENCE_OR_LINE = re.compile(r"(&[^;]{1,32};|\n)")
 _BETWEEN_WORDS = re.compile(r"(?<=>)(\s++)(?=<)|<[^<>]*+>")  # line ends and tags
+_TABLE = r"xl/tables/[^/]*\.xml"
 _DEEPEST = 500  # elements in each other
 _RUN = frozenset({"r", "t", "rPr", "proofErr"})
 
@@ -40,7 +42,7 @@ class Unpacked:
     """
 
     part: int = 64 << 20  # bytes of one part with texts; each costs many times as much memory
-    texts: int = 1 << 30  # bytes of all parts with texts
+    texts: int = 1 << 30  # bytes of all parts with texts, or with headers of tables
     all: int = 1 << 30  # bytes of all parts
     parts: int = 65_535
 
@@ -78,9 +80,7 @@ XLSX = Package(
 )
 
 
-def unpack(
-    package: Package, content: bytes, name: str, most: Unpacked = UNPACKED
-) -> dict[str, str]:
+def unpack(kind: Package, content: bytes, name: str, most: Unpacked = UNPACKED) -> dict[str, str]:
     """Return the parts of an archive that hold text.
 
     Raises:
@@ -88,23 +88,18 @@ def unpack(
     """
     with _reading(name), zipfile.ZipFile(BytesIO(content)) as archive:
         infos = archive.infolist()
-        found = [info for info in infos if re.fullmatch(package.parts, info.filename)]
-        _check_size(infos, found, name, most)
-        if package.main not in archive.namelist():
-            raise DataError(f"{name} has no {package.main}: it is a document of another kind.")
+        read = [info for info in infos if re.fullmatch(f"{kind.parts}|{_TABLE}", info.filename)]
+        largest = max((info.file_size for info in read), default=0)
+        texts, every = (sum(info.file_size for info in each) for each in (read, infos))
+        if largest > most.part or texts > most.texts or every > most.all or len(infos) > most.parts:
+            raise DataError(
+                f"{name} unpacks to more than {min(most.part, most.texts) >> 20} MB in a part with "
+                f"text, {most.all >> 20} MB in all, or {most.parts:,} parts. Divide the document."
+            )
+        if kind.main not in archive.namelist():
+            raise DataError(f"{name} has no {kind.main}: it is a document of another kind.")
+        found = [info for info in read if re.fullmatch(kind.parts, info.filename)]
         return {info.filename: archive.read(info).decode("utf-8") for info in found}
-
-
-def _check_size(
-    infos: Sequence[zipfile.ZipInfo], found: Sequence[zipfile.ZipInfo], name: str, most: Unpacked
-) -> None:
-    largest = max((info.file_size for info in found), default=0)
-    texts, every = (sum(info.file_size for info in each) for each in (found, infos))
-    if largest > most.part or texts > most.texts or every > most.all or len(infos) > most.parts:
-        raise DataError(
-            f"{name} unpacks to more than {min(most.part, most.texts) >> 20} MB in a part with "
-            f"text, {most.all >> 20} MB in all, or {most.parts:,} parts. Divide the document."
-        )
 
 
 def pack(content: bytes, name: str, changed: Mapping[str, str]) -> bytes:
@@ -120,9 +115,7 @@ def pack(content: bytes, name: str, changed: Mapping[str, str]) -> bytes:
         for info in old.infolist():
             if info.filename in changed:
                 # Without this, spaces at the ends of a text are not shown.
-                text = re.sub(
-                    r"<((?:\w+:)?t)>", r'<\1 xml:space="preserve">', changed[info.filename]
-                )
+                text = _TEXT.sub(r'<\1 xml:space="preserve">', changed[info.filename])
                 new.writestr(info, text.encode())
             else:
                 with old.open(info) as source, new.open(info, "w") as target:
@@ -130,29 +123,30 @@ def pack(content: bytes, name: str, changed: Mapping[str, str]) -> bytes:
     return packed.getvalue()
 
 
-def table_headers(content: bytes, name: str, most: Unpacked = UNPACKED) -> frozenset[str]:
-    """Return the names of the columns of all tables: a workbook whose cells differ is damaged."""
-    found: set[str] = set()
+def table_headers(content: bytes, name: str) -> frozenset[str]:
+    """Return the names of the columns of all tables: a workbook whose cells differ is damaged.
+
+    `unpack` has refused what is too large.
+    """
+    names: set[str] = set()
     with _reading(name), zipfile.ZipFile(BytesIO(content)) as archive:
         for info in archive.infolist():
-            if re.fullmatch(r"xl/tables/[^/]*\.xml", info.filename):
-                if info.file_size > most.part:
-                    raise DataError(f"{name}: {info.filename} is larger than any table.")
-                found.update(_column_names(archive.read(info)))
-    return frozenset(found)
+            if re.fullmatch(_TABLE, info.filename):
+                names.update(_column_names(archive.read(info)))
+    return frozenset(names)
 
 
 def _column_names(content: bytes) -> list[str]:
-    found: list[str] = []
+    names: list[str] = []
     parser = ParserCreate("utf-8", " ")
 
     def note(name: str, attributes: Mapping[str, str]) -> None:
         if name.rpartition(" ")[2] == "tableColumn" and "name" in attributes:
-            found.append(attributes["name"])
+            names.append(attributes["name"])
 
     parser.StartElementHandler = note
     _parse(parser, content)
-    return found
+    return names
 
 
 @contextmanager
@@ -171,9 +165,7 @@ def _reading(name: str) -> Iterator[None]:
         ) from error
 
 
-def split_xml(
-    text: str, language: str, *, package: Package, keep: Collection[str] = ()
-) -> list[Line]:
+def split_xml(text: str, language: str, *, package: Package, keep: Collection[str]) -> list[Line]:
     """Split a part of an archive into paragraphs, and each paragraph into parts.
 
     Paragraphs whose whole text is in `keep` are copied.
@@ -254,7 +246,6 @@ def _pieces(text: str, package: Package) -> Iterator[Span | Markup]:
 
 
 def _characters(source: str, package: Package) -> Iterator[Span | Markup]:
-    """Read the characters of a text."""
     for number, piece in enumerate(_REFERENCE_OR_LINE.split(source)):
         if number % 2 == 0:
             yield from one_space(piece)

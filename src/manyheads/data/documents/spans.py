@@ -23,11 +23,14 @@ class Span(NamedTuple):
     markup: str = ""  # what is written for the text, a tag
 
 
+Role = Literal["open", "close", "point", "opaque"]
+
+
 class Markup(NamedTuple):
     """Markup among the spans of a text, before it is numbered."""
 
     source: str
-    role: Literal["open", "close", "point", "opaque"]
+    role: Role
     name: str = ""  # a closing tag closes the last open one of this name
     hides: bool = False  # an opening tag: what it encloses is not translated
     breaks: bool = False  # a paragraph ends here

@@ -22,9 +22,6 @@ class CellStore:
         self._file: IO[bytes] | None = None
         self._view: mmap.mmap | None = None
 
-    def __len__(self) -> int:
-        return len(self._cells)
-
     def add(self, content: bytes) -> int:
         """Keep a content; return its number.
 

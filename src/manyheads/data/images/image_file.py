@@ -99,8 +99,8 @@ def naming(name: str | Path) -> Iterator[None]:
     try:
         yield
     except UNREADABLE as error:
-        told = error.strerror if isinstance(error, OSError) else None
-        reason = (told or str(error)).rstrip(".") or type(error).__name__
+        strerror = error.strerror if isinstance(error, OSError) else None
+        reason = (strerror or str(error)).rstrip(".") or type(error).__name__
         if isinstance(error, Image.DecompressionBombError):
             limit = Image.MAX_IMAGE_PIXELS or 0
             reason = f"it has more than {limit:,} pixels (a decompression bomb?); make it smaller"

@@ -32,7 +32,7 @@ from manyheads.data.images.image_file import (
     read_content,
 )
 from manyheads.data.regular_files import files_below, size_of
-from manyheads.data.text.surrogates import is_valid_unicode
+from manyheads.data.text.encoding import is_valid_unicode
 from manyheads.errors import DataError, UnreadableError, optional_import
 
 Found = list[int | str]  # of each image a checksum, or why it cannot be read
@@ -161,11 +161,9 @@ class Preprocessing:
                 f"it has {array.shape[2]} channels, the recipe declares {self.channels} "
                 "(image.mode, image.num_channels)"
             )
-        channels = [
-            self._fit(Image.fromarray(np.ascontiguousarray(each)))
-            for each in np.moveaxis(array, 2, 0)
-        ]
-        return np.stack([np.asarray(each, dtype=np.uint8) for each in channels])
+        channels = map(np.ascontiguousarray, np.moveaxis(array, 2, 0))
+        fitted = [self._fit(Image.fromarray(channel)) for channel in channels]
+        return np.stack([np.asarray(each, dtype=np.uint8) for each in fitted])
 
     def normalise(self, pixels: Tensor) -> Tensor:
         """Scale a batch of pixels to 0..1, subtract the mean, divide by the standard deviation."""
@@ -338,9 +336,8 @@ def number_labels(
     if separator is None:
         for name, value in zip(names, values, strict=True):
             if isinstance(value, list | tuple):
-                raise DataError(
-                    f"{name} has a list of labels, {value!r}: set data.multi_label = true."
-                )
+                message = "set data.multi_label = true."
+                raise DataError(f"{name} has a list of labels, {value!r}: {message}")
             if value is None or value != value or not str(value).strip():  # of NaN, too
                 raise DataError(f"{name} has no label. Give it one, or remove it.")
     lists = [_listed(value, separator, name) for name, value in zip(names, values, strict=True)]
@@ -412,11 +409,7 @@ def read_folder(folder: Path) -> ImageSet:
 
 
 def _from_files(
-    folder: Path,
-    paths: Sequence[Path],
-    labels: np.ndarray,
-    classes: list[str],
-    files: Iterable[Path],
+    folder: Path, paths: Sequence[Path], labels: np.ndarray, classes: list[str], files: list[Path]
 ) -> ImageSet:
     # Hash names and sizes instead of the content: reading every image could take hours.
     listing = "\n".join(f"{path.relative_to(folder)}\t{size_of(path)}" for path in paths)

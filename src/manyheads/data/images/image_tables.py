@@ -1,9 +1,8 @@
 """Labelled images in tables: .parquet, .csv, .tsv, .jsonl, or a data set on the hub."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from manyheads.data.images.image_file import read_cell
 from manyheads.data.images.image_set import ImageSet, labelled
@@ -36,13 +35,8 @@ def read_tables(
     files: list[Path] = []
     hashes: list[str] = []
     for path in paths:
-
-        def choose(types: Mapping[str, Any], path: Path = path) -> list[str]:
-            require_columns(wanted, types, str(path), KEYS)
-            return wanted
-
         sizes: list[int] = []
-        for _, place, row in table_rows(path, choose, refuse):
+        for _, place, row in table_rows(path, wanted, KEYS, refuse):
             if path.suffix == ".parquet":
                 files.append(path)
             else:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image, ImageFilter
 
-from manyheads.data.images.line_image import PAPER, spread_contrast
+from manyheads.data.images.line_images import PAPER
 
 MOST = 4_000_000  # pixels that are analysed; a larger image is made smaller for it
 CONTRAST = 20  # grey levels that ink differs from the paper around it at least
@@ -58,7 +58,7 @@ def find_lines(pixels: np.ndarray) -> list[TextLine]:
     edges = [0, *[(a.bottom + b.top) // 2 for a, b in itertools.pairwise(bands)]]
     edges.append(small.shape[0])
     typical = int(np.median([band.height for band in bands]))
-    found = []
+    lines = []
     for number, band in enumerate(bands):
         columns = np.flatnonzero(ink[band.top : band.bottom].any(axis=0))
         # A line of small letters only is as high as the others.
@@ -69,8 +69,8 @@ def find_lines(pixels: np.ndarray) -> list[TextLine]:
         left = max(0, int(columns[0]) - 2 * frame)
         right = min(ink.shape[1], int(columns[-1]) + 1 + 2 * frame)
         part = pixels[top * factor : bottom * factor, left * factor : right * factor]
-        found.append(TextLine(part, paragraphs[number]))
-    return found
+        lines.append(TextLine(part, paragraphs[number]))
+    return lines
 
 
 def find_ink(pixels: np.ndarray) -> np.ndarray:
@@ -165,15 +165,15 @@ def _runs(flags: np.ndarray) -> list[_Band]:
 
 def _joined(bands: list[_Band], typical: float) -> list[_Band]:
     """Join a low band with the nearer neighbour, if that is close."""
-    found: list[_Band] = []
+    joined: list[_Band] = []
     for band in bands:
-        close = bool(found) and band.top - found[-1].bottom <= 0.3 * typical
-        low = bool(found) and min(band.height, found[-1].height) < 0.45 * typical
-        if close and low and band.bottom - found[-1].top <= 1.35 * typical:
-            found[-1] = _Band(found[-1].top, band.bottom)
+        close = bool(joined) and band.top - joined[-1].bottom <= 0.3 * typical
+        low = bool(joined) and min(band.height, joined[-1].height) < 0.45 * typical
+        if close and low and band.bottom - joined[-1].top <= 1.35 * typical:
+            joined[-1] = _Band(joined[-1].top, band.bottom)
         else:
-            found.append(band)
-    return found
+            joined.append(band)
+    return joined
 
 
 def _split(band: _Band, profile: np.ndarray, typical: float) -> list[_Band]:
@@ -226,6 +226,3 @@ def cut_wide(line: np.ndarray, most: int) -> list[tuple[np.ndarray, bool]]:
         pieces.append((line[:, :cut], blank))
         line = line[:, cut:]
     return [*pieces, (line, False)]
-
-
-__all__ = ["TextLine", "cut_wide", "find_lines", "spread_contrast"]

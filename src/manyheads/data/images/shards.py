@@ -19,6 +19,8 @@ from manyheads.strict_json import loads
 
 LABELS = (".cls", ".txt", ".json")
 LONGEST_LABEL = 1 << 20  # bytes
+# What tarfile raises for damaged headers.
+_DAMAGED = (tarfile.TarError, OSError, ValueError, OverflowError, MemoryError, RecursionError)
 LINKS = 40  # from link to link, as in Linux
 
 
@@ -59,9 +61,7 @@ class Member(NamedTuple):
         return begins_like_image(self.content(BEGIN))
 
 
-def read_shards(
-    shards: Sequence[Path], label: str | None, separator: str | None = None
-) -> ImageSet:
+def read_shards(paths: Sequence[Path], label: str | None, separator: str | None = None) -> ImageSet:
     """Read uncompressed .tar archives of images.
 
     `label` is the key of the label in a .json member; .cls and .txt members are labels. Without it
@@ -73,7 +73,7 @@ def read_shards(
     images: list[Member] = []
     values: list[object] = []
     digest = hashlib.sha256()
-    for place, found, parts in read_samples(shards):
+    for place, found, parts in read_samples(paths):
         if len(found) > 1:
             raise DataError(
                 f"{found[0].shard}: {' and '.join(part.name for part in found)} have the same "
@@ -86,7 +86,7 @@ def read_shards(
         values.append(value)
         images.append(image)
         digest.update(f"{image.name}\t{image.size}\t{value}\n".encode(errors="surrogateescape"))
-    origin = ", ".join(map(str, shards))
+    origin = ", ".join(map(str, paths))
     if not images:
         raise DataError(f"{origin}: no images ({', '.join(sorted(SUFFIXES))}).")
     return labelled(
@@ -100,9 +100,7 @@ def read_shards(
     )
 
 
-def read_samples(
-    shards: Sequence[Path],
-) -> Iterator[tuple[str, list[Member], Mapping[str, Member]]]:
+def read_samples(paths: Sequence[Path]) -> Iterator[tuple[str, list[Member], Mapping[str, Member]]]:
     """Yield each sample of archives: its place for messages, its images, all its files by ending.
 
     Raises:
@@ -110,7 +108,7 @@ def read_samples(
             view of a labelled img.
     """
     dotted: list[Member] = []
-    for shard in shards:
+    for shard in paths:
         for stem, parts in _index(shard).items():
             whole = not SUFFIXES.isdisjoint(parts)
             dotted += [
@@ -133,19 +131,19 @@ def read_samples(
 
 def _index(shard: Path) -> dict[str, dict[str, Member]]:
     """Return the files of an archive by key and ending; the ending begins at the first dot."""
-    found: dict[str, dict[str, Member]] = {}
+    samples: dict[str, dict[str, Member]] = {}
     for name, member in _members(shard).items():
         folder, slash, base = name.rpartition("/")
         if base.startswith("."):  # ._1.png, macOS metadata of 1.png
             continue
         stem, dot, ending = base.partition(".")
-        found.setdefault(f"{folder}{slash}{stem}", {})[f"{dot}{ending}".lower()] = member
-    return found
+        samples.setdefault(f"{folder}{slash}{stem}", {})[f"{dot}{ending}".lower()] = member
+    return samples
 
 
 def _members(shard: Path) -> dict[str, Member]:
     """Return the files of an archive by name; a link is the file that it leads to."""
-    found: dict[str, Member] = {}
+    members: dict[str, Member] = {}
     links: dict[str, str] = {}
     try:
         with open_regular(shard) as file, tarfile.open(fileobj=file, mode="r:") as archive:
@@ -158,22 +156,14 @@ def _members(shard: Path) -> dict[str, Member]:
                 if member.issparse():
                     raise tarfile.ReadError(f"{name!a} is sparse: pack without --sparse")
                 if member.isfile():
-                    found[name] = Member(shard, member.name, member.offset_data, member.size)
+                    members[name] = Member(shard, member.name, member.offset_data, member.size)
                 elif member.islnk():
                     links[name] = posixpath.normpath(member.linkname)
                 elif member.issym():
                     beside = posixpath.join(posixpath.dirname(name), member.linkname)
                     links[name] = posixpath.normpath(beside)
             _refuse_unread(file, archive.offset)
-    # What tarfile raises for damaged headers.
-    except (
-        tarfile.TarError,
-        OSError,
-        ValueError,
-        OverflowError,
-        MemoryError,
-        RecursionError,
-    ) as error:
+    except _DAMAGED as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or error
         raise DataError(
             f"{shard} cannot be read as a tar archive: {reason}. Copy or download it again. "
@@ -184,14 +174,14 @@ def _members(shard: Path) -> dict[str, Member]:
         target = name
         for _ in range(LINKS):
             target = links.get(target, target)
-        if target in found:
-            found[name] = found[target]._replace(name=name)
+        if target in members:
+            members[name] = members[target]._replace(name=name)
         elif Path(name).suffix.lower() in {*SUFFIXES, *FOREIGN, *LABELS}:
             raise DataError(
                 f"{shard}: {name} is a link to {links[name]}, which is not a file of the archive. "
                 "Pack the files themselves: tar --dereference."
             )
-    return found
+    return members
 
 
 def _refuse_unread(file: IO[bytes], end: int) -> None:
@@ -209,7 +199,6 @@ def _refuse_unread(file: IO[bytes], end: int) -> None:
 
 
 def _label(place: str, parts: Mapping[str, Member], key: str) -> object:
-    """Read the label file of an image."""
     ending = next((each for each in LABELS if each in parts), None)
     if ending is None:
         stem = place.rpartition(": ")[2]

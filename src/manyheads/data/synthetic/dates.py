@@ -4,24 +4,26 @@ It needs no download: words and patterns come from CLDR through Babel (the extra
 orders and spells the parts very differently, so there is something to learn. A translation has
 exactly the parts of its source: without a weekday or year in English there is none in Korean.
 
-Every phrasing below is written for one reference time, **Saturday, September 5, 2026, 15:05**; a
-range ends on **Sunday, November 8** of the same year or of 2027. A word in a layout that expresses
-a part of a reference time stands for that part of any time: ``9/5/2026`` is month/day/year and
-``09/05/2026`` the same with zeros; ``Sep``, ``Sep.`` and ``Sept`` are different spellings;
-``Sep 5 – 8, 2026`` is a range within one month. Brackets enclose alternatives, one of which is
-drawn for each example.
+Every phrasing in date_phrasings.toml is written for one reference time, **Saturday, September 5,
+2026, 15:05**; a range ends on **Sunday, November 8** of the same year or of 2027. A word in a
+layout that expresses a part of a reference time stands for that part of any time: ``9/5/2026`` is
+month/day/year and ``09/05/2026`` the same with zeros; ``Sep``, ``Sep.`` and ``Sept`` are different
+spellings; ``Sep 5 – 8, 2026`` is a range within one month. Brackets enclose alternatives, one of
+which is drawn for each example.
 
 Some days are held out for validation and others for the test, as a pure function of the day and
 the seed: no held-out day occurs in training in any phrasing of its kind.
 """
 
 import re
+import tomllib
 from bisect import bisect, bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from functools import cache, lru_cache
+from importlib.resources import files
 from itertools import accumulate, cycle, islice, product
 from operator import attrgetter
 from random import Random
@@ -31,8 +33,6 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from manyheads.data.text.word_links import Link, Span
 from manyheads.errors import DataError, nearest, optional_import
 from manyheads.streams import stream
-
-__all__ = ["PHRASINGS", "SPLITS", "DateExample", "Kind", "Phrasing", "generate", "render"]
 
 Kind = Literal["full", "yearless", "month", "timed", "range"]
 SPLITS = ("train", "valid", "test")
@@ -70,43 +70,15 @@ class Phrasing:
         return self.spellings[0]
 
 
-PHRASINGS = (
-    Phrasing("full", "Saturday, September 5, 2026"),
-    Phrasing("full", "Saturday, 5 September 2026"),
-    Phrasing("full", "Sat[|,] 5 Sep 2026"),
-    Phrasing("full", "Sat, Sep 5, ['|’]26", weight=2),
-    Phrasing("full", "September 5, 2026"),
-    Phrasing("full", "[Sep|Sept|Sep.|Sept.] 5, 2026"),
-    Phrasing("full", "5 [Sep|September] 2026"),
-    Phrasing("full", "[Sep|September] 5th, 2026"),
-    Phrasing("full", "[the |]5th of September[|,] 2026"),
-    Phrasing("full", "[Saturday|Sat] the 5th of September 2026"),
-    Phrasing("full", "[|saturday, ][september|sep] 5[,|] 2026"),
-    Phrasing("full", "[2026-09-05|2026/09/05]"),
-    Phrasing("full", "[9/5|09/05]/2026", weight=3),
-    Phrasing("full", "[9/5|09/05]/26", weight=3),
-    Phrasing("yearless", "[September|Sep] [5|5th]"),
-    Phrasing("yearless", "[5|5th|the 5th of] [September|Sep]"),
-    Phrasing("yearless", "[Saturday, September|Sat, Sep] 5"),
-    Phrasing("month", "[September|Sep|Sept.][|,] 2026"),
-    Phrasing("month", "[2026-09|09/2026|9/2026]", weight=3),
-    Phrasing("timed", "Sep 5, 2026[ at|,] 3:05 [PM|p.m.|pm]", weight=2.5),
-    Phrasing("timed", "Saturday, September 5, 2026 at 3:05 [PM|p.m.|pm]", weight=2.5),
-    Phrasing("timed", "3:05 [p.m.|PM|pm] on September 5, 2026", weight=2.5),
-    Phrasing("timed", "Sep 5, 2026[,| at] 15:05", weight=2.5),
-    Phrasing("timed", "15:05 on [5 September|September 5,] 2026", weight=2.5),
-    Phrasing("timed", "2026-09-05[ |T]15:05", weight=2.5),
-    Phrasing("range", "Sep 5 – 8, 2026", weight=2),
-    Phrasing("range", "September 5[-|–| to ]8, 2026", weight=2),
-    Phrasing("range", "Sep 5 [–|-|to] Nov 8, 2026", weight=4),
-    Phrasing("range", "Sat, Sep 5 [–|-|to] Sun, Nov 8, 2026", weight=4),
-    Phrasing("range", "Sep 5, 2026 [–|-|to] Nov 8, 2027", weight=9),
-    Phrasing("range", "[from |]September 5 to November 8, 2026", weight=4),
-    Phrasing("range", "[from |]September 5, 2026 to November 8, 2027", weight=9),
-    Phrasing("range", "2026-09-05 [to|–] 2027-11-08", weight=9),
+PHRASINGS = tuple(
+    Phrasing(kind, layout, weight)  # type: ignore[arg-type] # one of `Kind`
+    for kind, table in tomllib.loads(
+        files("manyheads.data.synthetic").joinpath("date_phrasings.toml").read_text("utf-8")
+    ).items()
+    for layout, weight in table.items()
 )
 
-# The reference times of the layouts above: the start (or only date), and the ends of ranges.
+# The reference times of these layouts: the start (or only date), and the ends of ranges.
 _START = datetime(2026, 9, 5, 15, 5)
 _ENDS = (date(2026, 11, 8), date(2027, 11, 8))
 _YEARS = range(1900, 2100)
@@ -140,29 +112,6 @@ def generate(split: str, *, size: int, seed: int = 0) -> list[DateExample]:
     days = {kind: _days(unit, seed)[split] for kind, unit in _UNITS.items()}
     examples = _weighted(rng, days) if split == "train" else _in_turn(rng, days)
     return list(islice(examples, size))
-
-
-def render(
-    phrasing: Phrasing, start: date, end: date | None = None, *, spelling: int = 0
-) -> DateExample:
-    """Write a date, or a range with an end, in one spelling of a phrasing, and in Korean.
-
-    A timed phrasing takes a ``datetime``; a date that the phrasing cannot express raises DataError.
-    """
-    layout = _layouts(phrasing)[spelling]
-    last = start if end is None else end
-    if not (
-        {start.year, last.year} <= set(layout.years)
-        and start.toordinal() <= last.toordinal()
-        and _difference(start, last) in layout.korean
-        and (phrasing.kind != "timed" or isinstance(start, datetime))
-    ):
-        raise DataError(
-            f"{phrasing.name!r} cannot express {start}{f' to {end}' if end else ''}: years go from "
-            f"{layout.years[0]} to {layout.years[-1]}, a timed phrasing takes a datetime, and only "
-            "a range takes an end, later than its start and equal to it in the parts left out"
-        )
-    return layout.write(start, last)
 
 
 @lru_cache(maxsize=8)

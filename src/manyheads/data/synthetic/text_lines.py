@@ -18,14 +18,16 @@ import numpy as np
 from annotated_types import Ge, Le
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
-from manyheads.data.images.line_image import spread_contrast
+from manyheads.data.images.line_images import spread_contrast
 from manyheads.errors import DataError, NotFoundError
 from manyheads.streams import generator
 
+BILINEAR = Image.Resampling.BILINEAR
 SUFFIXES = (".ttf", ".otf")
 SIZES = (16, 18, 20, 22, 24, 26, 28, 32, 36, 40, 48)  # of glyphs as they are drawn, in pixels
 ABOVE, BELOW = 0.84, 0.22  # of the baseline, in font sizes: Hangul above, Latin descenders below
 MARGIN = 6  # pixels around a drawn line, so that turning cuts nothing off
+Size = tuple[int, int]  # width and height
 NOISE = 1 << 19  # normal values that all lines take their noise from
 MISSING = "\U0010ffff"  # no font has it: what is drawn for it stands for missing characters
 
@@ -88,15 +90,15 @@ def find_fonts(folder: Path) -> dict[str, Path]:
     Raises:
         NotFoundError: no such folder, or no fonts in it.
     """
-    found = {path.stem: path for path in sorted(folder.glob("*")) if path.suffix in SUFFIXES}
-    if not found:
+    fonts = {path.stem: path for path in sorted(folder.glob("*")) if path.suffix in SUFFIXES}
+    if not fonts:
         state = "has no fonts" if folder.is_dir() else "is no folder"
         raise NotFoundError(
             f"{folder} {state} ({', '.join(SUFFIXES)}). On Debian and Ubuntu `apt install "
             "fonts-nanum` puts Korean fonts into /usr/share/fonts/truetype/nanum; any folder of "
             "fonts will do: name it in data.fonts."
         )
-    return found
+    return fonts
 
 
 class Font:
@@ -257,24 +259,13 @@ class RenderedLines:
         ink = self._ink(self.texts[index], font, int(styles.spacings[index]))
         ink = self._thicken(ink, draws[0], draws[1], strength)
         size = (int(styles.widths[index]), self.height)
-        ink = self._place(
-            ink,
-            size,
-            across=float(styles.scales[index] / styles.stretches[index]),
-            down=float(styles.scales[index]),
-            left=int(styles.left[index]),
-            baseline=self._baseline(float(styles.drawn[index] / styles.scales[index]), draws[2]),
-            slope=strength * 3 * (draws[3] - 0.5) / max(size[0], 4 * self.height),
-            slant=strength * (0.5 * (draws[4] - 0.5) if draws[5] < 0.3 else 0.0),
-        )
+        ink = self._place(ink, size, styles, index, draws[2:6])
         if draws[6] < 0.4 * strength:
             ink = ink.filter(ImageFilter.GaussianBlur(0.3 + 0.9 * draws[7] * strength))
         if draws[8] < 0.15 * strength:
             share = 0.55 + 0.4 * draws[9]
             small = (max(1, round(size[0] * share)), max(1, round(size[1] * share)))
-            ink = ink.resize(small, Image.Resampling.BILINEAR).resize(
-                size, Image.Resampling.BILINEAR
-            )
+            ink = ink.resize(small, BILINEAR).resize(size, BILINEAR)
         covered = np.asarray(ink, dtype=np.float32) / 255
         if draws[20] < 0.15 * strength:
             covered = _with_neighbour(covered, draws[21:24])
@@ -299,7 +290,6 @@ class RenderedLines:
     def _thicken(
         self, ink: Image.Image, which: float, amount: float, strength: float
     ) -> Image.Image:
-        """Make some lines bolder or thinner."""
         if which >= 0.3 * strength:
             return ink
         pixels = np.asarray(ink)
@@ -310,37 +300,24 @@ class RenderedLines:
         share = amount * (0.8 if combine is np.maximum else 0.5)
         return Image.blend(ink, Image.fromarray(moved), share)
 
-    def _baseline(self, size: float, draw: float) -> float:
-        """Choose the row of the baseline so that the font fits in, where it does."""
-        low, high = ABOVE * size, self.height - BELOW * size
-        low, high = min(low, high), max(low, high)
-        return low + (high - low) * draw
-
     def _place(
-        self,
-        ink: Image.Image,
-        size: tuple[int, int],
-        *,
-        across: float,
-        down: float,
-        left: int,
-        baseline: float,
-        slope: float,
-        slant: float,
+        self, ink: Image.Image, size: Size, styles: _Styles, index: int, draws: list[float]
     ) -> Image.Image:
         """Put drawn text onto a line: scaled, turned by a slope and slanted."""
+        strength, down = self.rendering.distortion, float(styles.scales[index])
+        across = float(styles.scales[index] / styles.stretches[index])
+        # The row of the baseline, so that the font fits in, where it does.
+        drawn = float(styles.drawn[index] / styles.scales[index])
+        low, high = sorted((ABOVE * drawn, self.height - BELOW * drawn))
+        baseline = low + (high - low) * draws[0]
+        slope = strength * 3 * (draws[1] - 0.5) / max(size[0], 4 * self.height)
+        slant = strength * (0.5 * (draws[2] - 0.5) if draws[3] < 0.3 else 0.0)
         drawn_baseline = MARGIN + round(ABOVE * (ink.height - 2 * MARGIN) / (ABOVE + BELOW))
-        middle = size[0] / 2
+        first = MARGIN - across * (int(styles.left[index]) + slant * baseline)
         # Where a pixel of the line comes from: x' = ax + by + c, y' = dx + ey + f.
-        terms = (
-            across,
-            across * slant,
-            MARGIN - across * (left + slant * baseline),
-            down * slope,
-            down,
-            drawn_baseline - down * (baseline + slope * middle),
-        )
-        return ink.transform(size, Image.Transform.AFFINE, terms, Image.Resampling.BILINEAR)
+        row = down * slope, down, drawn_baseline - down * (baseline + slope * (size[0] / 2))
+        terms = (across, across * slant, first, *row)
+        return ink.transform(size, Image.Transform.AFFINE, terms, BILINEAR)
 
     def _lit(self, ink: np.ndarray, draws: Sequence[float], strength: float) -> np.ndarray:
         """Colour ink and paper, light them unevenly, and add noise and JPEG artefacts."""
@@ -372,10 +349,10 @@ def _with_neighbour(ink: np.ndarray, draws: Sequence[float]) -> np.ndarray:
     rows = 1 + int(draws[0] * ink.shape[0] / 10)
     middle = ink.shape[0] // 2
     strip = np.roll(ink[middle : middle + rows], round(draws[1] * ink.shape[1]), axis=1)
-    found = ink.copy()
+    lines = ink.copy()
     place = slice(0, rows) if draws[2] < 0.5 else slice(ink.shape[0] - rows, ink.shape[0])
-    np.maximum(found[place], strip, out=found[place])
-    return found
+    np.maximum(lines[place], strip, out=lines[place])
+    return lines
 
 
 def _rows(size: float) -> int:

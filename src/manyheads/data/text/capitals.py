@@ -35,13 +35,13 @@ def sentence_case(text: str, cost: Cost) -> str | None:
 
 
 def _in_case(word: re.Match[str], cost: Cost) -> str:
-    given, small = word[0], word[0].lower()
-    if len(small) != len(given):  # a letter without a small form of its own
-        return given
+    written, small = word[0], word[0].lower()
+    if len(small) != len(written):  # a letter without a small form of its own
+        return written
     large = small[0].upper() + small[1:] if len(small[0].upper()) == 1 else small
     first = _FIRST.search(word.string, max(0, word.start() - 99), word.start()) is not None
     ways = {large: 0.0} if first else {small: 0.0, large: MARGIN}
-    ways |= {given: ways.get(given, MARGIN)}
+    ways |= {written: ways.get(written, MARGIN)}
     return min(ways, key=lambda way: cost(way) + ways[way])
 
 

@@ -8,28 +8,30 @@ and continues with the next one; manyheads.data.checks.text_checks checks a corp
 
 import codecs
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 from statistics import mode
 from typing import Any, NamedTuple
 from xml.parsers import expat
 
-from manyheads.data.text.encoding import unicode_encoding
+from manyheads.data.text.encoding import is_valid_unicode, unicode_encoding
 from manyheads.data.text.lines import LONGEST, Problem, Report, blocks, ending, lines, refuse
 from manyheads.data.text.rows import (
     HUB,
     TEXTS,
+    Row,
     column_type,
     csv_rows,
+    hub_rows,
     json_rows,
-    open_hub,
     parquet_rows,
     tsv_rows,
 )
-from manyheads.data.text.surrogates import is_valid_unicode
 from manyheads.errors import DataError, UsageError
 from manyheads.registration import checked_ending, register
+
+SIDES = ("source", "target")
 
 
 class Pair(NamedTuple):
@@ -50,6 +52,7 @@ class Columns(NamedTuple):
 FIRST_ROWS = 100  # of a table without a header: they tell how many columns it has
 PLAIN_TSV = Columns(1, 2)  # a .tsv file of which nothing is said: it has two columns, no more
 
+Wanted = tuple[str | int | None, str | int | None]  # columns; None: named by the language
 Reader = Callable[[Path, Columns, Report], Iterator[Pair]]
 
 
@@ -58,7 +61,7 @@ def read_pairs(
     source: str,
     target: str,
     *,
-    columns: tuple[str | int | None, str | int | None] = (None, None),
+    columns: Wanted = (None, None),
     report: Report = refuse,
 ) -> Iterator[Pair]:
     """Yield the pairs of a corpus one by one, in order.
@@ -89,7 +92,7 @@ def read_pairs(
     pairs: Iterator[Pair]
     if name.startswith(HUB):
         wanted = _columns(columns, source, target)
-        pairs = _hub(name, wanted, noted)
+        pairs = _texts(hub_rows(name), wanted, noted)
     elif form is None:
         pairs = _two_files(files, noted)
     else:
@@ -102,16 +105,14 @@ def read_pairs(
         if pair.source.strip() and pair.target.strip():
             yield pair
             continue
-        for side, text, place in zip(
-            ("source", "target"), pair[1:], (names[0], names[-1]), strict=True
-        ):
+        for side, text, file in zip(SIDES, pair[1:], (names[0], names[-1]), strict=True):
             if not text.strip():
                 message = (
                     f"the {side} is empty. Remove the pair from both sides, or fill it in "
                     "(`manyheads check-data` lists all such lines)."
                 )
                 shown = f"{pair.source}\t{pair.target}"
-                place = f"{place}, line {pair.line}"
+                place = f"{file}, line {pair.line}"
                 report(Problem("empty-side", pair.line, place, message, shown, side))
     if pair is None and silent:
         message = "it has no pair, only empty lines or a header. Copy or export it again."
@@ -143,21 +144,16 @@ def _plain_or_gz(path: Path) -> Path:
     return compressed if compressed.exists() and not path.exists() else path
 
 
-def _columns(
-    columns: tuple[str | int | None, str | int | None], source: str, target: str
-) -> Columns:
-    return Columns(
-        source if columns[0] is None else columns[0], target if columns[1] is None else columns[1]
-    )
+def _columns(columns: Wanted, source: str, target: str) -> Columns:
+    one, other = columns
+    return Columns(source if one is None else one, target if other is None else other)
 
 
 # --- Lines: two files, .tsv, .csv, .jsonl -------------------------------------------------------
 
 
 def _two_files(files: list[Path], report: Report) -> Iterator[Pair]:
-    sides = [
-        lines(file, report, side=s) for file, s in zip(files, ("source", "target"), strict=True)
-    ]
+    sides = [lines(file, report, side=s) for file, s in zip(files, SIDES, strict=True)]
     counts = [0, 0]
     for first, second in zip_longest(*sides):
         if first is not None and second is not None:
@@ -242,35 +238,38 @@ def _table(
         report(Problem(kind, number, f"{path}, line {number}", message, "\t".join(row)))
 
 
+# --- Rows: .jsonl, .parquet, the hub ------------------------------------------------------------
+
+
+def _texts(rows: Iterable[Row], columns: Columns, report: Report) -> Iterator[Pair]:
+    """Yield the pair of each row: {"en": ..., "de": ...}, or that under "translation"."""
+    for number, place, row in rows:
+        direct = not isinstance(row, Mapping) or columns.source in row
+        nested = row if direct else row.get("translation", row)
+        table: Mapping[Any, Any] = nested if isinstance(nested, Mapping) else {}
+        texts: list[Any] = [table.get(name) for name in columns]
+        for name, text in zip(columns, texts, strict=True):
+            if not isinstance(text, str):
+                keys = ", ".join(map(repr, table)) if table is nested else type(row).__name__
+                keys = f"{text!r:.100}" if name in table else keys[:200] or "nothing"
+                message = (
+                    f"no text under {name!r}; found: {keys}. Name the keys with "
+                    "data.source_column and data.target_column."
+                )
+                report(Problem("missing-column", number, place, message, str(row)[:500]))
+                break
+            if not is_valid_unicode(text):
+                message = (
+                    f"{name!r} contains a lone surrogate: escape both halves of the character."
+                )
+                report(Problem("invalid-utf8", number, place, message, ascii(text)))
+                break
+        else:
+            yield Pair(number, *texts)
+
+
 def _jsonl(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
-    for number, row in json_rows(path, report):
-        yield from _pick(f"{path}, line {number}", number, row, columns, report)
-
-
-# --- Rows: parquet, the hub ---------------------------------------------------------------------
-
-
-def _pick(place: str, number: int, row: Any, columns: Columns, report: Report) -> Iterator[Pair]:
-    """Yield the pair of a row: {"en": ..., "de": ...}, or that under "translation"."""
-    found = row.get("translation", row) if isinstance(row, Mapping) else None
-    table = row if isinstance(row, Mapping) and columns.source in row else found
-    texts = [table.get(name) for name in columns] if isinstance(table, Mapping) else [None, None]
-    for name, text in zip(columns, texts, strict=True):
-        if not isinstance(text, str):
-            keys = ", ".join(map(repr, table)) if isinstance(table, Mapping) else type(row).__name__
-            if isinstance(table, Mapping) and name in table:
-                keys = f"{text!r:.100}"
-            message = (
-                f"no text under {name!r}; found: {keys[:200] or 'nothing'}. Name the keys with "
-                "data.source_column and data.target_column."
-            )
-            report(Problem("missing-column", number, place, message, str(row)[:500]))
-            return
-        if not is_valid_unicode(text):
-            message = f"{name!r} contains a lone surrogate: escape both halves of the character."
-            report(Problem("invalid-utf8", number, place, message, ascii(text)))
-            return
-    yield Pair(number, *texts)
+    return _texts(json_rows(path, report), columns, report)
 
 
 def _parquet(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
@@ -292,18 +291,9 @@ def _parquet(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
             report(Problem("missing-column", 1, str(path), message))
         return [] if message else [f"{prefix}{name}" for name in columns]
 
-    for number, place, row in parquet_rows(path, choose, report, size=10_000, extra="text"):
-        filled = {name: "" if text is None else text for name, text in row.items()}
-        yield from _pick(place, number, filled, columns, report)
-
-
-def _hub(name: str, columns: Columns, report: Report) -> Iterator[Pair]:
-    rows = open_hub(name, streaming=True)
-    try:
-        for number, row in enumerate(rows, 1):
-            yield from _pick(f"{name}, row {number}", number, row, columns, report)
-    except (OSError, ValueError) as error:  # the network, while streaming
-        raise DataError(f"{name} cannot be read: {error}.") from error
+    rows = parquet_rows(path, choose, report, size=10_000, extra="text")
+    filled = (Row(n, place, {k: v or "" for k, v in row.items()}) for n, place, row in rows)
+    return _texts(filled, columns, report)
 
 
 # --- TMX ----------------------------------------------------------------------------------------

@@ -66,24 +66,31 @@ def csv_rows(path: Path, report: Report) -> Iterator[tuple[int, list[str] | None
             yield begin, None if damaged else record
 
 
-def json_rows(path: Path, report: Report) -> Iterator[tuple[int, Any]]:
-    """Yield line numbers and one JSON value per line; empty lines are skipped."""
+def json_rows(path: Path, report: Report) -> Iterator[Row]:
+    """Yield one JSON value per line, which may be no object; empty lines are skipped."""
     for number, text in lines(path, report):
         if text is None or not text.strip():
             continue
+        place = f"{path}, line {number}"
         try:
-            row = loads(text)
+            yield Row(number, place, loads(text))
         except ValueError as error:
             message = f"not valid JSON ({error}). Write one object a line."
-            report(Problem("invalid-record", number, f"{path}, line {number}", message, text))
-        else:
-            yield number, row
+            report(Problem("invalid-record", number, place, message, text))
 
 
 def parquet_rows(
-    path: Path, choose: Choose, report: Report, *, size: int = 256, extra: str = "images"
+    path: Path,
+    choose: Choose,
+    report: Report,
+    *,
+    size: int = 256,
+    extra: str = "images",
+    name: str | None = None,
 ) -> Iterator[Row]:
     """Yield the chosen columns of a parquet file, which may be in a .gz, `size` rows at a time.
+
+    Messages call it `name`, if not by its path.
 
     Raises:
         NotFoundError: no such file.
@@ -93,7 +100,7 @@ def parquet_rows(
     with optional_import("pyarrow", extra=extra):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    number = 0
+    number, name = 0, name or str(path)
     try:
         # Without a buffer ahead, a large file is never in memory as a whole.
         with _seekable(path, report) as content, pq.ParquetFile(content, pre_buffer=False) as file:
@@ -102,7 +109,7 @@ def parquet_rows(
             for batch in file.iter_batches(size, columns=columns) if columns else ():
                 for row in _decoded(batch):
                     number += 1
-                    place = f"{path}, row {number}"
+                    place = f"{name}, row {number}"
                     if isinstance(row, UnicodeDecodeError):
                         byte = f"byte {row.start + 1} of the text, 0x{row.object[row.start]:02x}"
                         message = f"{byte}, is not valid UTF-8. Convert the texts."
@@ -112,7 +119,7 @@ def parquet_rows(
                         yield Row(number, place, row)
     # The last three: what Python cannot hold, such as dates beyond the year 9999.
     except (pa.ArrowException, OSError, ValueError, OverflowError, KeyError) as error:
-        raise DataError(f"{path} cannot be read as parquet: {error}.") from error
+        raise DataError(f"{name} cannot be read as parquet: {str(error).rstrip('.')}.") from error
 
 
 def _seekable(path: Path, report: Report) -> IO[bytes]:
@@ -143,22 +150,37 @@ def column_type(kind: Any) -> str:
 TEXTS = ("string", "large_string", "string_view", "null")  # types of columns of texts, or nothing
 
 
-def table_rows(path: Path, choose: Choose, report: Report) -> Iterator[Row]:
+def table_rows(
+    path: Path,
+    wanted: Sequence[str],
+    keys: str,
+    report: Report,
+    check: Callable[[Mapping[str, Any]], None] = lambda _: None,
+) -> Iterator[Row]:
     """Yield the rows of a file of TABLES; a .csv or .tsv has a header.
 
+    All have the columns `wanted`, which `keys` tells how to name; but each row of a .jsonl has its
+    own keys. `check` refuses types of the columns of a .parquet before any row is read.
+
     Raises:
-        DataError: as `parquet_rows`; or two columns have the same name.
+        DataError: as `parquet_rows` and `require_columns`; or two columns have the same name.
     """
     if path.suffix == ".parquet":
+
+        def choose(types: Mapping[str, Any]) -> Sequence[str]:
+            require_columns(wanted, types, str(path), keys)
+            check(types)
+            return wanted
+
         yield from parquet_rows(path, choose, report)
         return
     if path.suffix == ".jsonl":
-        for line, row in json_rows(path, report):
-            if isinstance(row, dict):
-                yield Row(line, f"{path}, line {line}", row)
+        for row in json_rows(path, report):
+            if isinstance(row.cells, dict):
+                yield row
                 continue
-            place = f"{path}, line {line} is not an object"
-            report(Problem("invalid-record", line, place, "expected keys and values."))
+            place = f"{row.place} is not an object"
+            report(Problem("invalid-record", row.number, place, "expected keys and values."))
         return
     read = tsv_rows if path.suffix == ".tsv" else csv_rows
     filled = ((line, cells) for line, cells in read(path, report) if cells and cells != [""])
@@ -168,6 +190,7 @@ def table_rows(path: Path, choose: Choose, report: Report) -> Iterator[Row]:
     for line, cells in filled:
         place = f"{path}, line {line}"
         if len(cells) == len(header):
+            require_columns(wanted, header, place, keys)
             yield Row(line, place, dict(zip(header, cells, strict=True)))
             continue
         place = f"{place} has {len(cells)} cells, the header has {len(header)}"
@@ -216,6 +239,16 @@ def open_hub(name: str, **options: Any) -> Any:
     try:
         return load_dataset(repository, configuration, split=split, **options)
     except (OSError, ValueError) as error:  # not there, no such split, no network
+        raise DataError(f"{name} cannot be read: {error}.") from error
+
+
+def hub_rows(name: str) -> Iterator[Row]:
+    """Yield the rows of a data set that `open_hub` opens, while they come."""
+    rows = open_hub(name, streaming=True)
+    try:
+        for number, row in enumerate(rows, 1):
+            yield Row(number, f"{name}, row {number}", row)
+    except (OSError, ValueError) as error:  # the network
         raise DataError(f"{name} cannot be read: {error}.") from error
 
 

@@ -31,10 +31,8 @@ def exact_matches(source: str, target: str) -> list[Link]:
         [Link(target=(0, 4), sources=((20, 24),)), Link(target=(10, 12), sources=((8, 10),))]
     """
     sides = [list(_WORD.finditer(text)) for text in (source, target)]
-    once = [
-        {word for word, count in Counter(match[0] for match in side).items() if count == 1}
-        for side in sides
-    ]
+    counts = [Counter(match[0] for match in side).items() for side in sides]
+    once = [{word for word, count in side if count == 1} for side in counts]
     positions = {match[0]: match.span() for match in sides[0]}
     return [
         Link(match.span(), (positions[match[0]],))

@@ -14,6 +14,7 @@ from manyheads.errors import DataError, UsageError
 from manyheads.files import writing as open_output
 from manyheads.strict_json import dumps
 
+Write = Callable[[Pair], None]
 FORMS = (".tsv", ".csv", ".jsonl")  # or two files; all may be compressed
 
 
@@ -47,7 +48,7 @@ def reject_existing_files(paths: list[Path]) -> None:
 
 
 @contextmanager
-def writing(out: Path, source: str, target: str) -> Iterator[Callable[[Pair], None]]:
+def writing(out: Path, source: str, target: str) -> Iterator[Write]:
     """Yield a function that writes pairs; the files are complete, or not there.
 
     Raises:
@@ -57,15 +58,10 @@ def writing(out: Path, source: str, target: str) -> Iterator[Callable[[Pair], No
     paths = outputs(out, source, target)
     reject_existing_files(paths)
     with ExitStack() as stack:
-        # All are complete before the first gets its name.
+        # All are complete before the first gets its name: texts are closed before their files.
         opened = [stack.enter_context(open_output(path)) for path in paths]
-        with ExitStack() as texts:
-            yield _writer(
-                [texts.enter_context(_as_text(*each)) for each in zip(opened, paths, strict=True)],
-                out,
-                source,
-                target,
-            )
+        texts = [stack.enter_context(_as_text(*each)) for each in zip(opened, paths, strict=True)]
+        yield _writer(texts, out, source, target)
 
 
 @contextmanager
@@ -83,9 +79,7 @@ def _as_text(file: BinaryIO, path: Path) -> Iterator[TextIOWrapper]:
         file.flush()
 
 
-def _writer(
-    files: list[TextIOWrapper], out: Path, source: str, target: str
-) -> Callable[[Pair], None]:
+def _writer(files: list[TextIOWrapper], out: Path, source: str, target: str) -> Write:
     suffix = ending(out)
     if suffix == ".csv":
         records = csv.writer(files[0])

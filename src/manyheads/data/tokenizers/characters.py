@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from manyheads.data.text.surrogates import reject_surrogates
+from manyheads.data.text.encoding import reject_surrogates
 
 PAD, UNKNOWN = 0, 1
 SPECIAL = 2  # ids in front of the characters

@@ -8,13 +8,13 @@ Special tokens written out in a text are read as plain characters.
 import re
 import string
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from manyheads.data.text.surrogates import reject_surrogates
+from manyheads.data.text.encoding import reject_surrogates
 from manyheads.data.tokenizers.tokenizer import Piece, SentencePieces
 from manyheads.errors import FolderError, optional_import
-from manyheads.strict_json import loads
 
 FAST, SIGLIP, XLM = "tokenizer.json", "siglip.model", "xlm-roberta.model"
 FILES = (FAST, SIGLIP, XLM)  # of a converted folder; one of them
@@ -110,12 +110,8 @@ class HubTokenizer:
         """Split a text into tokens, each with the characters that it covers."""
         reject_surrogates([text])
         found = self._inner.encode(text, add_special_tokens=False)
-        return [
-            Piece(piece, number, begin, end)
-            for piece, number, (begin, end) in zip(
-                found.tokens, found.ids, found.offsets, strict=True
-            )
-        ]
+        pieces = zip(found.tokens, found.ids, found.offsets, strict=True)
+        return [Piece(text, token, *span) for text, token, span in pieces]
 
 
 class SiglipTokenizer(SentencePieces):
@@ -199,10 +195,7 @@ class XlmTokenizer(SiglipTokenizer):
 
     def pieces(self, text: str) -> list[Piece]:
         """Split a text into tokens, each with the characters that it covers."""
-        return [
-            Piece(each.text, self._shifted(each.id), each.begin, each.end)
-            for each in super().pieces(text)
-        ]
+        return [replace(each, id=self._shifted(each.id)) for each in super().pieces(text)]
 
     def _shifted(self, token: int) -> int:
         unknown = self._processor.unk_id()
@@ -230,17 +223,11 @@ def clip_byte_pairs(vocabulary: dict[str, int], merges: str, special: Sequence[s
     """Make a tokenizer.json of CLIP's two tables: lower case, and words that end with a mark."""
     library = tokenizers_library()
     before, normal = library.pre_tokenizers, library.normalizers
-    made = library.Tokenizer(
-        library.models.BPE(
-            vocab=vocabulary,
-            merges=_merges(merges),
-            end_of_word_suffix=SUFFIX,
-            unk_token="<|endoftext|>",
-        )
-    )
-    made.normalizer = normal.Sequence(
-        [normal.NFC(), normal.Replace(library.Regex(r"\s+"), " "), normal.Lowercase()]
-    )
+    marks = {"end_of_word_suffix": SUFFIX, "unk_token": "<|endoftext|>"}
+    model = library.models.BPE(vocab=vocabulary, merges=_merges(merges), **marks)
+    made = library.Tokenizer(model)
+    one_space = normal.Replace(library.Regex(r"\s+"), " ")
+    made.normalizer = normal.Sequence([normal.NFC(), one_space, normal.Lowercase()])
     words = before.Split(library.Regex(CLIP_WORDS), behavior="removed", invert=True)
     made.pre_tokenizer = before.Sequence([words, before.ByteLevel(add_prefix_space=False)])
     made.decoder = library.decoders.ByteLevel()
@@ -256,22 +243,6 @@ def _merges(text: str) -> list[tuple[str, str]]:
 def _finished(made: Any, special: Sequence[str]) -> bytes:
     made.add_special_tokens([token for token in special if made.token_to_id(token) is not None])
     return str(made.to_str()).encode()
-
-
-def read_vocabulary(path: Path) -> dict[str, int]:
-    """Read vocab.json.
-
-    Raises:
-        FolderError: it is damaged.
-    """
-    try:
-        found = loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise FolderError(f"{path} cannot be read: {error}. Get it again.") from error
-    numbers = found.values() if isinstance(found, dict) else [None]
-    if not all(type(number) is int and number >= 0 for number in numbers):
-        raise FolderError(f"{path} does not map tokens to ids. Get it again.")
-    return dict(found)
 
 
 def tokenizers_library() -> Any:

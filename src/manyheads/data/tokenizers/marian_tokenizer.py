@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from manyheads.data.text.surrogates import reject_surrogates
+from manyheads.data.text.encoding import reject_surrogates
 from manyheads.data.tokenizers.tokenizer import Piece, SentencePieces, Tokenizers
 from manyheads.errors import FolderError, UsageError, nearest
 from manyheads.strict_json import loads
@@ -69,10 +69,8 @@ class MarianTokenizer(SentencePieces):
 
     def decode(self, sequences: Sequence[Sequence[int]]) -> list[str]:
         """Turn token ids back into text; special tokens are skipped."""
-        pieces = [
-            [self.piece(token) for token in sequence if token not in self._special]
-            for sequence in sequences
-        ]
+        kept = ([token for token in each if token not in self._special] for each in sequences)
+        pieces = [list(map(self.piece, tokens)) for tokens in kept]
         # Pieces that are only in the other language's model are returned unchanged.
         return [self._processor.DecodePieces(each).replace("▁", " ").strip() for each in pieces]
 
@@ -108,15 +106,20 @@ def read_marian(folder: Path, *, prefix: str = "") -> Tokenizers:
     """Read both sides from the files of a Hugging Face folder."""
     settings = folder / "tokenizer_config.json"
     separate = settings.exists() and _read_json(settings).get("separate_vocabs", False)
-    source = _vocabulary(folder / "vocab.json")
-    target = _vocabulary(folder / "target_vocab.json") if separate else source
+    source = read_vocabulary(folder / "vocab.json")
+    target = read_vocabulary(folder / "target_vocab.json") if separate else source
     return Tokenizers(
         MarianTokenizer(_read(folder / "source.spm"), source, prefix=prefix),
         MarianTokenizer(_read(folder / "target.spm"), target),
     )
 
 
-def _vocabulary(path: Path) -> dict[str, int]:
+def read_vocabulary(path: Path) -> dict[str, int]:
+    """Read vocab.json, of a Marian model or of a byte-pair encoding.
+
+    Raises:
+        FolderError: it is damaged.
+    """
     vocabulary = _read_json(path)
     numbers = vocabulary.values()
     if not all(type(number) is int and number >= 0 for number in numbers) or not vocabulary:

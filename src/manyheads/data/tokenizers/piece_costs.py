@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from manyheads.data.tokenizers.byte_pieces import byte_pieces
-from manyheads.data.tokenizers.tokenizer import TextTokenizer
+import numpy as np
+
+from manyheads.data.tokenizers.tokenizer import TextTokenizer, byte_pieces
 
 SPACE = "▁"  # as sentencepiece writes it
 UNKNOWN = "<unk>"
@@ -35,12 +36,9 @@ class PieceCosts:
 
     def __init__(self, tokenizer: ScoredTokenizer) -> None:
         self.tokenizer = tokenizer
-        unknown = _unknown(tokenizer)
-        scores = [tokenizer.score(token) for token in range(len(tokenizer))]
-        rarest = min(scores)
-        self.costs = [
-            -(rarest if token in unknown else score) for token, score in enumerate(scores)
-        ]
+        scores = np.array([tokenizer.score(token) for token in range(len(tokenizer))])
+        scores[list(_unknown(tokenizer))] = scores.min()
+        self.costs: list[float] = (-scores).tolist()
         self.begins = [tokenizer.piece(t).startswith(SPACE) for t in range(len(tokenizer))]
 
     def __call__(self, text: str) -> float:

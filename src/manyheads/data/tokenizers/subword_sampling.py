@@ -14,6 +14,7 @@ from manyheads.errors import RecipeError
 from manyheads.streams import generator
 
 Noise = Callable[[str, str, int], tuple[str, str]]  # (source, target, seed) to a changed pair
+Rows = list[list[int]]  # token ids of each text
 Segmentation = Callable[[str, int], list[int]]  # (text, seed) to token ids
 
 
@@ -47,7 +48,7 @@ class SubwordSampler:
         self.seeds = random.integers(1 << 32, size=(len(store), 2), dtype=np.uint32)
         self.noise_seeds = generator(seed, "noise", epoch).integers(1 << 32, size=len(store))
 
-    def __call__(self, indices: np.ndarray) -> tuple[list[list[int]], list[list[int]]]:
+    def __call__(self, indices: np.ndarray) -> tuple[Rows, Rows]:
         """Segment these examples; return the token ids of sources and targets."""
         best, texts = self.store.tokens(indices), self.store.texts(indices)
         if self.noise:
@@ -60,14 +61,9 @@ class SubwordSampler:
         )
         return source, target
 
-    def _side(
-        self, segment: Segmentation, best: list[list[int]], texts: list[str], seeds: list[int]
-    ) -> list[list[int]]:
-        drawn = [segment(text, seed) for text, seed in zip(texts, seeds, strict=True)]
-        return [
-            new if len(new) <= self.max_length else old
-            for new, old in zip(drawn, best, strict=True)
-        ]
+    def _side(self, segment: Segmentation, best: Rows, texts: list[str], seeds: list[int]) -> Rows:
+        drawn = zip(map(segment, texts, seeds), best, strict=True)
+        return [new if len(new) <= self.max_length else old for new, old in drawn]
 
 
 def _segmentation(tokenizer: TextTokenizer, alpha: float) -> Segmentation:

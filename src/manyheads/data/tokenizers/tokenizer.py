@@ -9,12 +9,13 @@ import io
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 import sentencepiece
 from annotated_types import Ge, Le
 
-from manyheads.data.text.surrogates import reject_surrogates
+from manyheads.data.text.encoding import reject_surrogates
 from manyheads.errors import DataError, FolderError
 
 PAD, START, END, UNKNOWN = 0, 1, 2, 3
@@ -86,12 +87,8 @@ class SentencePieces:
         """Split a text into tokens, each with the characters that it covers."""
         reject_surrogates([text])
         found = self._processor.EncodeAsOffsetMapping(text)
-        return [
-            Piece(piece, token, begin, end)
-            for piece, token, (begin, end) in zip(
-                found["pieces"], found["ids"], found["offsets"], strict=True
-            )
-        ]
+        pieces = zip(found["pieces"], found["ids"], found["offsets"], strict=True)
+        return [Piece(text, token, *span) for text, token, span in pieces]
 
 
 class Tokenizer(SentencePieces):
@@ -239,3 +236,16 @@ class Tokenizers(NamedTuple):
 
     source: TextTokenizer
     target: TextTokenizer
+
+
+_BYTE = re.compile("<0x([0-9A-F]{2})>")
+
+
+@lru_cache(maxsize=8)
+def byte_pieces(tokenizer: TextTokenizer) -> tuple[tuple[int, int], ...]:
+    """List the byte pieces of a vocabulary as (token, byte); computed once per tokenizer."""
+    pieces = ((token, _BYTE.fullmatch(tokenizer.piece(token))) for token in range(len(tokenizer)))
+    found = [(token, int(match[1], 16)) for token, match in pieces if match]
+    # Without byte fallback, a piece may be spelled like one and yet be text.
+    texts = tokenizer.decode([[token] for token, _ in found])
+    return tuple(each for each, text in zip(found, texts, strict=True) if not _BYTE.match(text))

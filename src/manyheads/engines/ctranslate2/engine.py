@@ -8,9 +8,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from manyheads.engines.ctranslate2.exporter import NAME, exportable, positions
+from manyheads.engines.ctranslate2.exporter import NAME, exportable, positions, token_names
 from manyheads.engines.ctranslate2.model import CTranslate2Model
-from manyheads.engines.ctranslate2.vocabulary import token_names
 from manyheads.engines.engine import TOO_LARGE
 from manyheads.errors import FolderError, UsageError
 from manyheads.models.convert.ctranslate2 import library

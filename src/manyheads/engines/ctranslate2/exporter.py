@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, cast
 
-from manyheads.engines.ctranslate2.vocabulary import token_names
+from manyheads.data.tokenizers.tokenizer import TextTokenizer
 from manyheads.engines.exporter import Exported, ExportOptions
 from manyheads.errors import UsageError
 from manyheads.models.convert.ctranslate2 import library, to_ctranslate2
@@ -12,6 +12,7 @@ from manyheads.project.folder import ModelFolder, read_weights
 
 NAME = "ctranslate2"
 PREFIX = 1024  # tokens that an output may have besides those that its source allows
+Names = tuple[list[str], list[str]]  # tokens of the source, of the target: all different
 
 
 class CTranslate2Exporter:
@@ -74,6 +75,26 @@ def exportable(folder: ModelFolder) -> TransformerConfig:
             f"Transformer's encoder and decoder: its preset is {folder.recipe.model['preset']!r}."
         )
     return cast(TransformerConfig, config)
+
+
+def token_names(folder: ModelFolder) -> Names:
+    """Name the tokens of both sides as their tokenizers do."""
+    config, both = folder.recipe.config(), folder.tokenizers()
+    sizes: list[int] = [getattr(config, key, None) for key in ("vocabulary", "target_vocabulary")]  # type: ignore[misc]
+    sides = zip(both, sizes, strict=True)
+    source, target = (_names(tokenizer, size or sizes[0]) for tokenizer, size in sides)
+    return source, target
+
+
+def _names(tokenizer: TextTokenizer, size: int) -> list[str]:
+    """Name each token; one that has no name of its own gets one with its number."""
+    names: dict[str, None] = {}
+    for token in range(size):
+        name = tokenizer.piece(token) if token < len(tokenizer) else ""
+        while not name or name in names:
+            name = f"{name or '<none>'}#{token}"
+        names[name] = None
+    return list(names)
 
 
 EXPORTER = CTranslate2Exporter()

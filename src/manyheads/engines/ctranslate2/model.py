@@ -11,11 +11,10 @@ from torch import nn
 
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.batching.batches import pad
-from manyheads.data.tokenizers.byte_pieces import byte_pieces
-from manyheads.data.tokenizers.tokenizer import TextTokenizer
+from manyheads.data.tokenizers.tokenizer import TextTokenizer, byte_pieces
 from manyheads.decode.loops import StopLoops, loops
 from manyheads.decode.step import Hypothesis
-from manyheads.engines.ctranslate2.vocabulary import Names
+from manyheads.engines.ctranslate2.exporter import Names
 from manyheads.engines.engine import EngineModel
 from manyheads.errors import UsageError
 from manyheads.generation.batched_search import ROWS, Job, batches, search
@@ -103,7 +102,7 @@ class CTranslate2Model(EngineModel):
         started: deque[list[Any]] = deque()
         rest = iter([] if decode.sample else split)
         bytes_of = dict(byte_pieces(target))
-        unscored, broken = [], []
+        later = []
         for batch in split:
             more = islice(rest, 2 * workers - len(started))
             started += [self._start(each, decode, n_best) for each in more]
@@ -111,18 +110,16 @@ class CTranslate2Model(EngineModel):
                 found = [self._sample(job, decode, n_best, seed) for job in batch]
             else:
                 found = [self._hypotheses(each.result(), decode) for each in started.popleft()]
+            if not _scores_differ(decode, batch):
+                found = _shown(found, target, decode, n_best)
+                if not _broken(batch, found, decode, bytes_of):
+                    yield batch, found
+                    continue
+            later.append((batch, found))
+        for batch, found in later:
             if _scores_differ(decode, batch):
-                unscored.append((batch, found))
-                continue
-            found = _shown(found, target, decode, n_best)
-            if again := _broken(batch, found, decode, bytes_of):
-                broken.append((batch, found, again))
-            else:
-                yield batch, found
-        for batch, found in unscored:
-            found = _shown(self._in_order(batch, found, decode), target, decode, n_best)
-            broken.append((batch, found, _broken(batch, found, decode, bytes_of)))
-        for batch, found, again in broken:
+                found = _shown(self._in_order(batch, found, decode), target, decode, n_best)
+            again = _broken(batch, found, decode, bytes_of)
             if again and _ends_early(decode, batch):
                 again = self._cut(batch, found, again, decode, bytes_of)
             if again:
@@ -227,21 +224,12 @@ class CTranslate2Model(EngineModel):
         self, jobs: list[Job], found: Found, again: list[int], decode: DecodeConfig, bytes_of: Bytes
     ) -> list[int]:
         """End greedy outputs where the rules would have; return those that need a search."""
-        left, ended = [], []
-        for number in again:
-            tokens = found[number][0].tokens
-            if bytes_of.keys().isdisjoint(tokens):
-                ended.append(number)
-                found[number] = [_end(jobs[number], found[number][0], self.config.end)]
-            else:
-                left.append(number)
-        if ended:
-            scored = self._in_order(
-                [jobs[number] for number in ended], [found[number] for number in ended], decode
-            )
-            for number, each in zip(ended, scored, strict=True):
-                found[number] = each
-        return left
+        ended = [n for n in again if bytes_of.keys().isdisjoint(found[n][0].tokens)]
+        outputs = [[_end(jobs[n], found[n][0], self.config.end)] for n in ended]
+        scored = self._in_order([jobs[n] for n in ended], outputs, decode) if ended else []
+        for number, output in zip(ended, scored, strict=True):
+            found[number] = output
+        return [number for number in again if number not in ended]
 
     def _search_again(
         self,

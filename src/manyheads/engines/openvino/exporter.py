@@ -16,9 +16,8 @@ from manyheads.data.even_sample import evenly_spaced
 from manyheads.data.images.image_set import Preprocessing, read_unlabelled
 from manyheads.engines.exporter import Exported, ExportOptions
 from manyheads.engines.onnx.graph_files import write_graphs, write_listing
-from manyheads.engines.openvino.engine import PRECISION
+from manyheads.engines.openvino.engine import PRECISION, OpenVinoSession
 from manyheads.engines.openvino.library import nncf, openvino
-from manyheads.engines.openvino.session import OpenVinoSession
 from manyheads.engines.packages import need
 from manyheads.errors import ManyheadsError, UsageError
 from manyheads.project.folder import ModelFolder, write_json

@@ -7,8 +7,7 @@ from typing import Any, cast
 
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.images.image_set import Preprocessing
-from manyheads.data.tokenizers.byte_pieces import byte_pieces
-from manyheads.data.tokenizers.tokenizer import UNKNOWN, Tokenizer
+from manyheads.data.tokenizers.tokenizer import UNKNOWN, Tokenizer, byte_pieces
 from manyheads.engines.exporter import Exported, ExportOptions
 from manyheads.engines.onnx.graph_files import write_graphs
 from manyheads.engines.packages import need

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from manyheads.data.batching.batches import pad
-from manyheads.data.images.line_image import stack
+from manyheads.data.images.line_images import stack
 from manyheads.data.tokenizers.characters import PAD, Characters
 from manyheads.decode.greedy import greedy_search
 from manyheads.labs.bench import Bench, Measured

@@ -48,6 +48,10 @@ class MapView:
     column_grid: int | None = None
     windows: list[list[list[Box]]] | None = None  # see `grids.window_boxes`
     causal: bool = False  # a causal mask hides later columns from each row
+    # Of an untrained model: how far each head of the trained one is from it, the mean total
+    # variation distance of rows; and up to which distance that is no difference.
+    untrained_distance: list[float] | None = None
+    untrained_noise: float | None = None
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,15 @@ from torch import Tensor
 from manyheads.errors import UsageError
 from manyheads.models.captioner import CaptionerConfig
 from manyheads.models.convert import clip_weights, dinov2_weights, hf
-from manyheads.models.convert.converter import HF_IDLE, Converter, Keys, table
+from manyheads.models.convert.converter import (
+    ACTIVATION_NAMES,
+    Converter,
+    keys,
+    name_map,
+    table,
+)
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
-from manyheads.models.convert.layers import ACTIVATION_NAMES, packed, prefixed
+from manyheads.models.convert.layers import packed, prefixed
 from manyheads.models.vit import VitConfig
 
 ENCODERS: dict[str, Converter[VitConfig]] = {
@@ -31,81 +37,18 @@ ENCODERS: dict[str, Converter[VitConfig]] = {
 }
 # Tensors behind the vectors that a decoder reads; a class token is in front of them.
 BEHIND = re.compile(r"head\.|representation\.|pool_norm\.|pool\.(?!token$)")
-# The decoder has a vocab_size of its own; to train, it is set here too.
-WHOLE = Keys(
-    kind="Hugging Face captioner", shown="encoder decoder vocab_size=vocabulary", idle=HF_IDLE
-)
-TROCR = Keys(
-    kind="Hugging Face trocr decoder",
-    read={
-        "decoder_attention_heads": 16,
-        "max_position_embeddings": 512,
-        "scale_embedding": False,
-        "use_learned_position_embeddings": True,
-        "pad_token_id": 1,
-    },
-    only={"activation_function": ("gelu", *ACTIVATION_NAMES)},
-    shown="""
-        d_model=dim decoder_ffn_dim=ffn_dim decoder_layers=decoder_layers hidden_size
-        layernorm_embedding=embedding_norm num_hidden_layers vocab_size
-    """,
-    idle=f"""
-        {HF_IDLE} activation_dropout attention_dropout classifier_dropout decoder_layerdrop dropout
-        init_std
-    """,
-)
-# Modules of a layer, theirs and ours; queries, keys and values are packed.
-TROCR_LAYER = {
-    "self_attn.out_proj": "attention.out",
-    "self_attn_layer_norm": "around_attention.norm",
-    "encoder_attn.out_proj": "cross.out",
-    "encoder_attn_layer_norm": "around_cross.norm",
-    "fc1": "feedforward.expand",
-    "fc2": "feedforward.contract",
-    "final_layer_norm": "around_feedforward.norm",
-}
+WHOLE = keys("hf captioner")
 OFFSET = 2  # rows of their table in front of the first position
-GPT2 = Keys(
-    kind="Hugging Face gpt2 decoder",
-    read={"layer_norm_epsilon": 1e-5, "n_head": 12},
-    only={
-        "activation_function": ("gelu_new", *ACTIVATION_NAMES),
-        "scale_attn_weights": (True,),
-        "scale_attn_by_inverse_layer_idx": (False,),
-    },
-    shown="""
-        n_embd=dim n_inner=ffn_dim n_layer=decoder_layers n_positions=max_length
-        vocab_size n_ctx
-    """,
-    idle=f"""
-        {HF_IDLE} attn_pdrop embd_pdrop resid_pdrop reorder_and_upcast_attn summary_activation
-        summary_first_dropout summary_proj_to_labels summary_type summary_use_proj
-    """,
-)
-GPT2_NORMS = {
-    "ln_1": "around_attention.norm",
-    "ln_cross_attn": "around_cross.norm",
-    "ln_2": "around_feedforward.norm",
-}
-# Linear layers, which it stores as (input, output).
-GPT2_LINEAR = {
-    "attn.c_attn": "attention.qkv",
-    "attn.c_proj": "attention.out",
-    "crossattention.q_attn": "cross.qkv",
-    "crossattention.c_attn": "cross.kv",
-    "crossattention.c_proj": "cross.out",
-    "mlp.c_fc": "feedforward.expand",
-    "mlp.c_proj": "feedforward.contract",
-}
+TROCR, GPT2 = name_map("hf trocr"), name_map("hf gpt2")
 SPECIAL = ("decoder_start_token_id", "pad_token_id", "eos_token_id")
 
 
 # What a configuration says: whole, of the encoder, and of the decoder.
-Told = tuple[Settings, Settings, Settings]
+Checked = tuple[Settings, Settings, Settings]
 
 
-def _check(told: Settings) -> Told:
-    sides = [table(told, side) for side in ("encoder", "decoder")]
+def _check(about: Settings) -> Checked:
+    sides = [table(about, side) for side in ("encoder", "decoder")]
     kind, writer = (side.get("model_type") for side in sides)
     if kind not in ENCODERS or writer not in DECODERS:
         raise UsageError(
@@ -113,36 +56,36 @@ def _check(told: Settings) -> Told:
             f"{writer!r}. Understood are the encoders {', '.join(ENCODERS)} and the decoders "
             f"{', '.join(DECODERS)}."
         )
-    keys, _ = DECODERS[writer]
-    decoder = keys(sides[1])
-    start, pad = (_special(key, (told, sides[1])) for key in SPECIAL[:2])
+    known, _ = DECODERS[writer]
+    decoder = known(sides[1])
+    start, pad = (_special(key, (about, sides[1])) for key in SPECIAL[:2])
     if start == pad and decoder.get("use_learned_position_embeddings") is False:
         raise UsageError(
             "This TrOCR decoder starts with padding, which its sinusoidal positions do not count: "
             "there is no equivalent here."
         )
-    return WHOLE(told), ENCODERS[kind].check(sides[0]), decoder
+    return WHOLE(about), ENCODERS[kind].check(sides[0]), decoder
 
 
-def _convert(told: Told, tensors: Tensors) -> tuple[CaptionerConfig, State]:
+def _convert(about: Checked, tensors: Tensors) -> tuple[CaptionerConfig, State]:
     """Map a VisionEncoderDecoderModel; dropout stays 0.
 
     What stands behind the vectors of the image's tokens, such as a pooler, is left out.
     """
-    whole, of_encoder, of_decoder = told
+    whole, of_encoder, of_decoder = about
     writer = of_decoder["model_type"]
     image, seen = ENCODERS[of_encoder["model_type"]](of_encoder, prefixed(tensors, "encoder."))
     state = {f"encoder.{n}": t for n, t in seen.items() if not BEHIND.match(n)}
     image = replace(image, classes=1, representation=None)  # without a head, of whatever size
     rest = {n: t for n, t in tensors.items() if not n.startswith("encoder.")}
-    given = ForeignTensors(rest, f"Hugging Face {writer} decoder")
-    keys, read = DECODERS[writer]
-    fields, written = read(of_decoder, given)
+    weights = ForeignTensors(rest, f"Hugging Face {writer} decoder")
+    known, read = DECODERS[writer]
+    fields, written = read(of_decoder, weights)
     state |= written
-    bridge = "enc_to_dec_proj.weight" in given
+    bridge = "enc_to_dec_proj.weight" in weights
     if bridge:
-        state |= given.module("enc_to_dec_proj", "bridge")
-    given.finish()
+        state |= weights.module("enc_to_dec_proj", "bridge")
+    weights.finish()
     start, pad, end = (_special(key, (whole, of_decoder)) for key in SPECIAL)
     config = CaptionerConfig(
         **fields,
@@ -159,7 +102,7 @@ def _convert(told: Told, tensors: Tensors) -> tuple[CaptionerConfig, State]:
         pad=pad,
         end=end,
     )
-    keys.compare(of_decoder, config)
+    known.compare(of_decoder, config)
     WHOLE.compare(whole, config)
     if config.source_dim == config.dim:
         _pack_cross(state, config.decoder_layers)
@@ -180,32 +123,32 @@ def _special(key: str, tables: Sequence[Settings]) -> int:
     )
 
 
-def _trocr(settings: Settings, given: ForeignTensors) -> tuple[dict[str, Any], State]:
+def _trocr(settings: Settings, weights: ForeignTensors) -> tuple[dict[str, Any], State]:
     """Take the decoder of TrOCR: post-norm, with a norm over the embeddings or without."""
     inner = "decoder.model.decoder."
-    state = {"target_embedding.weight": given.take(f"{inner}embed_tokens.weight")}
+    state = {"target_embedding.weight": weights.take(f"{inner}embed_tokens.weight")}
     dim = state["target_embedding.weight"].shape[1]
-    given.skip([f"{inner}embed_positions._float_tensor"])
+    weights.skip([f"{inner}embed_positions._float_tensor"])
     if settings["use_learned_position_embeddings"]:
-        state["positions.table"] = given.take(f"{inner}embed_positions.weight")[OFFSET:]
+        state["positions.table"] = weights.take(f"{inner}embed_positions.weight")[OFFSET:]
     else:
         length, first = settings["max_position_embeddings"], settings["pad_token_id"] + 1
         state["positions.table"] = sinusoids(first + length, dim)[first:]
-    normed = f"{inner}layernorm_embedding.weight" in given
+    normed = f"{inner}layernorm_embedding.weight" in weights
     if normed:
-        state |= given.module(f"{inner}layernorm_embedding", "embedding_norm")
-    depth = given.count(f"{inner}layers.")
+        state |= weights.module(f"{inner}layernorm_embedding", "embedding_norm")
+    depth = weights.count(f"{inner}layers.")
     for layer in range(depth):
         theirs, ours = f"{inner}layers.{layer}", f"decoder.blocks.{layer}"
-        state |= given.modules(theirs, ours, TROCR_LAYER)
+        state |= weights.modules(theirs, ours, TROCR)
         own, cross = (
             [f"{theirs}.{part}.{each}_proj" for each in "qkv"]
             for part in ("self_attn", "encoder_attn")
         )
-        state |= packed(given, own, f"{ours}.attention.qkv")
-        state |= packed(given, cross[:1], f"{ours}.cross.qkv")
-        state |= packed(given, cross[1:], f"{ours}.cross.kv")
-    _take_output(given, "decoder.output_projection.weight", state)
+        state |= packed(weights, own, f"{ours}.attention.qkv")
+        state |= packed(weights, cross[:1], f"{ours}.cross.qkv")
+        state |= packed(weights, cross[1:], f"{ours}.cross.kv")
+    _take_output(weights, "decoder.output_projection.weight", state)
     return {
         "heads": settings["decoder_attention_heads"],
         "decoder_layers": depth,
@@ -217,22 +160,22 @@ def _trocr(settings: Settings, given: ForeignTensors) -> tuple[dict[str, Any], S
     }, state
 
 
-def _gpt2(settings: Settings, given: ForeignTensors) -> tuple[dict[str, Any], State]:
+def _gpt2(settings: Settings, weights: ForeignTensors) -> tuple[dict[str, Any], State]:
     inner = "decoder.transformer."
     state = {
-        "target_embedding.weight": given.take(f"{inner}wte.weight"),
-        "positions.table": given.take(f"{inner}wpe.weight"),
+        "target_embedding.weight": weights.take(f"{inner}wte.weight"),
+        "positions.table": weights.take(f"{inner}wpe.weight"),
     }
-    depth = given.count(f"{inner}h.")
+    depth = weights.count(f"{inner}h.")
     for layer in range(depth):
         theirs, ours = f"{inner}h.{layer}", f"decoder.blocks.{layer}"
         masks = itertools.product(("attn", "crossattention"), ("bias", "masked_bias"))
-        given.skip([f"{theirs}.{part}.{name}" for part, name in masks])  # buffers of old files
-        state |= given.modules(theirs, ours, GPT2_NORMS)
-        taken = given.modules(theirs, ours, GPT2_LINEAR)
+        weights.skip([f"{theirs}.{part}.{name}" for part, name in masks])  # buffers of old files
+        state |= weights.modules(theirs, ours, GPT2["norms"])
+        taken = weights.modules(theirs, ours, GPT2["linear"])
         state |= {n: t.T if n.endswith(".weight") else t for n, t in taken.items()}
-    state |= given.module(f"{inner}ln_f", "decoder.norm")
-    _take_output(given, "decoder.lm_head.weight", state)
+    state |= weights.module(f"{inner}ln_f", "decoder.norm")
+    _take_output(weights, "decoder.lm_head.weight", state)
     return {
         "heads": settings["n_head"],
         "decoder_layers": depth,
@@ -243,13 +186,13 @@ def _gpt2(settings: Settings, given: ForeignTensors) -> tuple[dict[str, Any], St
     }, state
 
 
-DECODERS = {"gpt2": (GPT2, _gpt2), "trocr": (TROCR, _trocr)}
+DECODERS = {"gpt2": (keys("hf gpt2"), _gpt2), "trocr": (keys("hf trocr"), _trocr)}
 
 
-def _take_output(given: ForeignTensors, theirs: str, state: State) -> None:
+def _take_output(weights: ForeignTensors, theirs: str, state: State) -> None:
     """Take the output layer, unless it is the embedding once more."""
-    if theirs in given:
-        output = given.take(theirs)
+    if theirs in weights:
+        output = weights.take(theirs)
         if not torch.equal(output, state["target_embedding.weight"]):
             state["output.weight"] = output
 

@@ -4,111 +4,57 @@ The image encoder alone, or beside its text encoder: a matcher. Files of version
 and of version 5 differ in a prefix.
 """
 
-from dataclasses import replace
 from typing import Any
 
 import torch
 
 from manyheads.errors import UsageError
-from manyheads.models.convert.converter import HF_IDLE, HF_SIZES, Converter, Keys
+from manyheads.models.convert.converter import ACTIVATION_NAMES, Converter, keys, name_map
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
 from manyheads.models.convert.layers import (
-    ACTIVATION_NAMES,
+    encoder_blocks,
     grid_positions,
     hf_vit_shape,
-    packed,
     patches,
 )
 from manyheads.models.matcher import MatcherConfig
 from manyheads.models.vit import VitConfig
 
-CLIP_IMAGE = Keys(
-    kind="Hugging Face CLIP",
-    read={"image_size": 224, "layer_norm_eps": 1e-5, "num_attention_heads": 12},
-    only={"hidden_act": ("quick_gelu", *ACTIVATION_NAMES)},
-    shown=f"{HF_SIZES} projection_dim",
-    idle=f"{HF_IDLE} attention_dropout dropout",
-    section="vision_config",
-    whole=f"{HF_IDLE} logit_scale_init_value projection_dim text_config text_config_dict",
-)
-SIGLIP_IMAGE = replace(
-    CLIP_IMAGE,
-    kind="Hugging Face SigLIP",
-    read={**CLIP_IMAGE.read, "layer_norm_eps": 1e-6},
-    only={"hidden_act": ("gelu_pytorch_tanh", *ACTIVATION_NAMES)},
-    shown=f"{HF_SIZES} vision_use_head",
-)
-CLIP_TEXT = replace(
-    CLIP_IMAGE,
-    read={
-        "layer_norm_eps": 1e-5,
-        "num_attention_heads": 8,
-        "pad_token_id": 1,
-        "bos_token_id": 49406,
-        "eos_token_id": 49407,
-    },
-    shown=f"{CLIP_IMAGE.shown} max_position_embeddings=max_length vocab_size",
-    section="text_config",
-    whole=f"{CLIP_IMAGE.whole} vision_config vision_config_dict",
-)
-SIGLIP_TEXT = replace(
-    CLIP_TEXT,
-    kind="Hugging Face SigLIP",
-    read={
-        "layer_norm_eps": 1e-6,
-        "num_attention_heads": 12,
-        "pad_token_id": 1,
-        "eos_token_id": 49407,
-    },
-    only=SIGLIP_IMAGE.only,
-    shown=f"{CLIP_TEXT.shown} projection_size=embedding",
-)
+CLIP_IMAGE, CLIP_TEXT = keys("hf clip"), keys("hf clip text")
+SIGLIP_IMAGE, SIGLIP_TEXT = keys("hf siglip"), keys("hf siglip text")
 OLD_END = 2
 IMAGE_TENSORS = ("vision_model.", "visual_projection.")
-# Modules of a layer, theirs and ours; queries, keys and values are packed separately.
-LAYER = {
-    "layer_norm1": "around_attention.norm",
-    "self_attn.out_proj": "attention.out",
-    "layer_norm2": "around_feedforward.norm",
-    "mlp.fc1": "feedforward.expand",
-    "mlp.fc2": "feedforward.contract",
-}
-QKV = ("q_proj", "k_proj", "v_proj")
-POOL = {
-    "attention.out_proj": "attention.out",
-    "layernorm": "norm",
-    "mlp.fc1": "feedforward.expand",
-    "mlp.fc2": "feedforward.contract",
-}
+LAYER, POOL = name_map("hf clip"), name_map("hf siglip")
+QKV = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
 
 
 # What a whole model's configuration says of images and of texts.
-Told = tuple[Settings, Settings]
+Checked = tuple[Settings, Settings]
 
 
 @CLIP_IMAGE.reader
-def clip(settings: Settings, given: ForeignTensors) -> tuple[VitConfig, State]:
+def clip(settings: Settings, weights: ForeignTensors) -> tuple[VitConfig, State]:
     """Map a CLIPVisionModel, with its projection or without, or a CLIPForImageClassification.
 
     The classifier reads the mean of the patches as they leave the last block, without the norm.
     The projection is a head without a bias.
     """
-    refuse_texts(given)
-    inner = given.within(["vision_model.", ""])
-    kernel, state = patches(given, f"{inner}embeddings.patch_embedding", bias=False)
-    state["pool.token"] = given.take(f"{inner}embeddings.class_embedding")[None, None]
-    positions = given.take(f"{inner}embeddings.position_embedding.weight")
-    state |= given.module(f"{inner}pre_layrnorm", "embedding_norm")
-    depth = layers(given, f"{inner}encoder", state)
+    refuse_texts(weights)
+    inner = weights.within(["vision_model.", ""])
+    kernel, state = patches(weights, f"{inner}embeddings.patch_embedding", bias=False)
+    state["pool.token"] = weights.take(f"{inner}embeddings.class_embedding")[None, None]
+    positions = weights.take(f"{inner}embeddings.position_embedding.weight")
+    state |= weights.module(f"{inner}pre_layrnorm", "embedding_norm")
+    depth = encoder_blocks(weights, f"{inner}encoder.layers.", state, LAYER, QKV)
     parts: dict[str, Any] = {"pool": "class", "pool_norm": "after"}
-    if "classifier.weight" in given:
-        state |= given.module("classifier", "head")
-        given.skip([f"{inner}post_layernorm.weight", f"{inner}post_layernorm.bias"])
+    if "classifier.weight" in weights:
+        state |= weights.module("classifier", "head")
+        weights.skip([f"{inner}post_layernorm.weight", f"{inner}post_layernorm.bias"])
         parts = {"pool": "patch-mean", "pool_norm": "none"}
     else:
-        state |= given.module(f"{inner}post_layernorm", "pool_norm")
-        if "visual_projection.weight" in given:
-            weight = given.take("visual_projection.weight")
+        state |= weights.module(f"{inner}post_layernorm", "pool_norm")
+        if "visual_projection.weight" in weights:
+            weight = weights.take("visual_projection.weight")
             state |= {"head.weight": weight, "head.bias": weight.new_zeros(len(weight))}
     config = VitConfig(
         **hf_vit_shape(settings, state, kernel, depth),
@@ -121,21 +67,21 @@ def clip(settings: Settings, given: ForeignTensors) -> tuple[VitConfig, State]:
 
 
 @SIGLIP_IMAGE.reader
-def siglip(settings: Settings, given: ForeignTensors) -> tuple[VitConfig, State]:
+def siglip(settings: Settings, weights: ForeignTensors) -> tuple[VitConfig, State]:
     """Map a SiglipVisionModel, which pools by attention, or a SiglipForImageClassification.
 
     The classifier reads the mean of the patches, and not the pool that is stored with it.
     """
-    refuse_texts(given)
-    inner = given.within(["vision_model.", ""])
-    kernel, state = patches(given, f"{inner}embeddings.patch_embedding")
-    positions = given.take(f"{inner}embeddings.position_embedding.weight")
-    depth = layers(given, f"{inner}encoder", state)
-    state |= given.module(f"{inner}post_layernorm", "encoder.norm")
-    attends = f"{inner}head.probe" in given
-    pool = _attention_pool(given, f"{inner}head") if attends else {}
-    if "classifier.weight" in given:
-        state |= given.module("classifier", "head")
+    refuse_texts(weights)
+    inner = weights.within(["vision_model.", ""])
+    kernel, state = patches(weights, f"{inner}embeddings.patch_embedding")
+    positions = weights.take(f"{inner}embeddings.position_embedding.weight")
+    depth = encoder_blocks(weights, f"{inner}encoder.layers.", state, LAYER, QKV)
+    state |= weights.module(f"{inner}post_layernorm", "encoder.norm")
+    attends = f"{inner}head.probe" in weights
+    pool = _attention_pool(weights, f"{inner}head") if attends else {}
+    if "classifier.weight" in weights:
+        state |= weights.module("classifier", "head")
         attends = False
     else:
         state |= pool
@@ -146,37 +92,37 @@ def siglip(settings: Settings, given: ForeignTensors) -> tuple[VitConfig, State]
     return config, state
 
 
-def _clip_matcher(told: Told, tensors: Tensors) -> tuple[MatcherConfig, State]:
+def _clip_matcher(about: Checked, tensors: Tensors) -> tuple[MatcherConfig, State]:
     """Map a CLIPModel: a causal text encoder, read at the first end token.
 
     A configuration of before 2023 says 2 in place of the end token, which then is the last of all.
     """
-    image, state = _image_tower(clip, told[0], tensors)
-    given = _text_tensors(tensors, "Hugging Face CLIP")
-    fields, texts = _texts(told[1], given)
-    texts["projection.weight"] = given.take("text_projection.weight")
-    state["log_scale"] = given.take("logit_scale").reshape(())
-    given.finish()
-    end = told[1]["eos_token_id"]
+    image, state = _image_tower(clip, about[0], tensors)
+    weights = _text_tensors(tensors, "Hugging Face CLIP")
+    fields, texts = _texts(about[1], weights)
+    texts["projection.weight"] = weights.take("text_projection.weight")
+    state["log_scale"] = weights.take("logit_scale").reshape(())
+    weights.finish()
+    end = about[1]["eos_token_id"]
     config = MatcherConfig(
         **fields,
         image=image,
         embedding=len(texts["projection.weight"]),
         causal=True,
         text_pool="end",
-        start=told[1]["bos_token_id"],
+        start=about[1]["bos_token_id"],
         end=fields["vocabulary"] - 1 if end == OLD_END else end,
     )
-    CLIP_TEXT.compare(told[1], config)
+    CLIP_TEXT.compare(about[1], config)
     return config, state | {f"texts.{name}": tensor for name, tensor in texts.items()}
 
 
-def _siglip_matcher(told: Told, tensors: Tensors) -> tuple[MatcherConfig, State]:
+def _siglip_matcher(about: Checked, tensors: Tensors) -> tuple[MatcherConfig, State]:
     """Map a SiglipModel, whose images have no projection and whose texts are read at their end.
 
     Texts are padded to one length, and the padding is read with them.
     """
-    image, state = _image_tower(siglip, told[0], tensors)
+    image, state = _image_tower(siglip, about[0], tensors)
     if image.pool != "map":
         raise UsageError(
             "This Hugging Face SigLIP has no attention pooling (vision_use_head), so it gives no "
@@ -184,12 +130,12 @@ def _siglip_matcher(told: Told, tensors: Tensors) -> tuple[MatcherConfig, State]
         )
     state["images.head.weight"] = torch.eye(image.dim)
     state["images.head.bias"] = torch.zeros(image.dim)
-    given = _text_tensors(tensors, "Hugging Face SigLIP")
-    fields, texts = _texts(told[1], given)
-    texts |= given.module("text_model.head", "projection")
+    weights = _text_tensors(tensors, "Hugging Face SigLIP")
+    fields, texts = _texts(about[1], weights)
+    texts |= weights.module("text_model.head", "projection")
     for theirs, ours in (("logit_scale", "log_scale"), ("logit_bias", "bias")):
-        state[ours] = given.take(theirs).reshape(())
-    given.finish()
+        state[ours] = weights.take(theirs).reshape(())
+    weights.finish()
     config = MatcherConfig(
         **fields,
         image=image,
@@ -197,9 +143,9 @@ def _siglip_matcher(told: Told, tensors: Tensors) -> tuple[MatcherConfig, State]
         text_pool="last",
         projection_bias=True,
         score_bias=float(state["bias"]),
-        end=told[1]["eos_token_id"],
+        end=about[1]["eos_token_id"],
     )
-    SIGLIP_TEXT.compare(told[1], config)
+    SIGLIP_TEXT.compare(about[1], config)
     if config.embedding != image.dim:
         raise UsageError(
             f"This Hugging Face SigLIP projects texts to {config.embedding} numbers, but its "
@@ -208,8 +154,8 @@ def _siglip_matcher(told: Told, tensors: Tensors) -> tuple[MatcherConfig, State]
     return config, state | {f"texts.{name}": tensor for name, tensor in texts.items()}
 
 
-clip_matcher = Converter(lambda told: (CLIP_IMAGE(told), CLIP_TEXT(told)), _clip_matcher)
-siglip_matcher = Converter(lambda told: (SIGLIP_IMAGE(told), SIGLIP_TEXT(told)), _siglip_matcher)
+clip_matcher = Converter(lambda about: (CLIP_IMAGE(about), CLIP_TEXT(about)), _clip_matcher)
+siglip_matcher = Converter(lambda about: (SIGLIP_IMAGE(about), SIGLIP_TEXT(about)), _siglip_matcher)
 
 
 def is_matcher(tensors: Tensors) -> bool:
@@ -230,14 +176,14 @@ def _text_tensors(tensors: Tensors, library: str) -> ForeignTensors:
     return ForeignTensors(rest, library)
 
 
-def _texts(settings: Settings, given: ForeignTensors) -> tuple[dict[str, Any], State]:
+def _texts(settings: Settings, weights: ForeignTensors) -> tuple[dict[str, Any], State]:
     inner = "text_model."
     state = {
-        "embedding.weight": given.take(f"{inner}embeddings.token_embedding.weight"),
-        "positions.table": given.take(f"{inner}embeddings.position_embedding.weight"),
+        "embedding.weight": weights.take(f"{inner}embeddings.token_embedding.weight"),
+        "positions.table": weights.take(f"{inner}embeddings.position_embedding.weight"),
     }
-    depth = layers(given, f"{inner}encoder", state)
-    state |= given.module(f"{inner}final_layer_norm", "encoder.norm")
+    depth = encoder_blocks(weights, f"{inner}encoder.layers.", state, LAYER, QKV)
+    state |= weights.module(f"{inner}final_layer_norm", "encoder.norm")
     vocabulary, dim = state["embedding.weight"].shape
     return {
         "vocabulary": vocabulary,
@@ -256,30 +202,21 @@ def _texts(settings: Settings, given: ForeignTensors) -> tuple[dict[str, Any], S
     }, state
 
 
-def refuse_texts(given: ForeignTensors) -> None:
+def refuse_texts(weights: ForeignTensors) -> None:
     """Refuse a text encoder.
 
     Raises:
         UsageError: there is one.
     """
-    if given.within(["text_model.", ""]) or given.within(["text_projection.", ""]):
-        raise UsageError(f"This {given.library} model has a text encoder beside its image encoder.")
+    if weights.within(["text_model.", ""]) or weights.within(["text_projection.", ""]):
+        raise UsageError(
+            f"This {weights.library} model has a text encoder beside its image encoder."
+        )
 
 
-def layers(given: ForeignTensors, theirs: str, state: State) -> int:
-    """Take the layers of an encoder, of images or of texts, and count them."""
-    depth = given.count(f"{theirs}.layers.")
-    for layer in range(depth):
-        block, ours = f"{theirs}.layers.{layer}", f"encoder.blocks.{layer}"
-        state |= given.modules(block, ours, LAYER)
-        qkv = [f"{block}.self_attn.{part}" for part in QKV]
-        state |= packed(given, qkv, f"{ours}.attention.qkv")
-    return depth
-
-
-def _attention_pool(given: ForeignTensors, theirs: str) -> State:
+def _attention_pool(weights: ForeignTensors, theirs: str) -> State:
     """Take the pool with a learned query, whose attention is torch's own."""
-    state = {"pool.query": given.take(f"{theirs}.probe")}
+    state = {"pool.query": weights.take(f"{theirs}.probe")}
     for part in ("weight", "bias"):
-        state[f"pool.attention.qkv.{part}"] = given.take(f"{theirs}.attention.in_proj_{part}")
-    return state | given.modules(theirs, "pool", POOL)
+        state[f"pool.attention.qkv.{part}"] = weights.take(f"{theirs}.attention.in_proj_{part}")
+    return state | weights.modules(theirs, "pool", POOL)

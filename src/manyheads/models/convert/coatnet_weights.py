@@ -1,14 +1,12 @@
 """timm's CoAtNets (its MaxxVit of convolution and attention stages) -> our Coatnet."""
 
 import re
-from typing import Any
 
 from manyheads.errors import UsageError
 from manyheads.models.coatnet import CoatnetConfig, Down
-from manyheads.models.convert.converter import Keys
+from manyheads.models.convert.converter import keys
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State
 from manyheads.models.convert.layers import height_width, pointwise
-from manyheads.models.convert.timm import IDLE
 
 
 def _check(settings: Settings) -> None:
@@ -25,91 +23,39 @@ def _check(settings: Settings) -> None:
         )
 
 
-KEYS = Keys(
-    kind="timm CoAtNet",
-    read={
-        "img_size": 224,
-        "block_type": ("C", "C", "T", "T"),
-        "head_hidden_size": None,
-        "conv_pre_norm_act": False,
-        "conv_expand_output": True,
-        "conv_attn_early": False,
-        "transformer_dim_head": 32,
-        "transformer_expand_first": True,
-        "transformer_init_values": None,
-    },
-    only={
-        "conv_stride_mode": ("dw", "pool"),
-        "conv_pool_type": ("avg2", "max"),
-        "transformer_pool_type": ("avg2", "max"),
-        "conv_act_layer": ("gelu", "silu", "relu"),
-        "conv_attn_act_layer": ("silu", "gelu", "relu"),
-        "global_pool": ("avg",),
-    },
-    shown="depths=layers embed_dim=dims in_chans=channels num_classes=classes stem_width=stem",
-    idle=IDLE,
-    also=_check,
-)
 DOWNS: dict[str, Down] = {"avg2": "mean", "max": "max"}
-# What timm's own recipes ("rw") do otherwise than the paper.
-_RW: dict[str, Any] = {
-    "conv_stride_mode": "pool",
-    "conv_pre_norm_act": True,
-    "conv_expand_output": False,
-    "conv_attn_act_layer": "relu",
-    "conv_act_layer": "silu",
-    "transformer_expand_first": False,
-}
-# The supported CoAtNets of timm's list, by name without the image size.
-ARCHITECTURES: dict[str, dict[str, Any]] = {
-    "coatnet_0": {"head_hidden_size": 768},
-    "coatnet_1": {"head_hidden_size": 768},
-    "coatnet_2": {"head_hidden_size": 1024},
-    "coatnet_3": {"head_hidden_size": 1536},
-    "coatnet_4": {"head_hidden_size": 1536},
-    "coatnet_5": {"head_hidden_size": 2048},
-    "coatnet_0_rw": _RW | {"conv_attn_early": True},
-    "coatnet_1_rw": _RW | {"conv_attn_early": True, "conv_stride_mode": "dw"},
-    "coatnet_2_rw": _RW | {"conv_attn_act_layer": "silu", "conv_stride_mode": "dw"},
-    "coatnet_3_rw": _RW
-    | {
-        "conv_attn_act_layer": "silu",
-        "conv_stride_mode": "dw",
-        "transformer_init_values": 1e-6,
-    },
-}
 
 
-@KEYS.reader
-def from_timm(settings: Settings, given: ForeignTensors) -> tuple[CoatnetConfig, State]:
+@keys("timm coatnet", _check).reader
+def from_timm(settings: Settings, weights: ForeignTensors) -> tuple[CoatnetConfig, State]:
     """Map a MaxxVit whose stages are convolutions, then attentions with a table of biases.
 
-    For the settings of timm's list see `ARCHITECTURES`.
+    For the settings of timm's list see `families.toml`.
     """
     convolutions = settings["block_type"].count("C")
     state = {
-        "stem.first.weight": given.take("stem.conv1.weight"),
-        "stem.second.weight": given.take("stem.conv2.weight"),
+        "stem.first.weight": weights.take("stem.conv1.weight"),
+        "stem.second.weight": weights.take("stem.conv2.weight"),
     }
-    state |= given.batch_norm("stem.norm1", "stem.norm")
+    state |= weights.batch_norm("stem.norm1", "stem.norm")
     layers, dims = [], []
-    for stage in range(given.count("stages.")):
-        layers.append(given.count(f"stages.{stage}.blocks."))
+    for stage in range(weights.count("stages.")):
+        layers.append(weights.count(f"stages.{stage}.blocks."))
         for layer in range(layers[-1]):
             theirs, ours = f"stages.{stage}.blocks.{layer}", f"stages.{stage}.{layer}"
             convert = _convolution if stage < convolutions else _attention
-            block = convert(given, theirs, settings)
+            block = convert(weights, theirs, settings)
             state |= {f"{ours}.{name}": tensor for name, tensor in block.items()}
         last = f"stages.{stage}.{layers[-1] - 1}"
         name = "layers.contract" if stage < convolutions else "feedforward.contract"
         dims.append(len(state[f"{last}.{name}.weight"]))
     hidden = settings["head_hidden_size"]
     if hidden:
-        state |= given.module("head.norm", "pool.norm")
-        state |= given.module("head.pre_logits.fc", "pool.hidden")
+        state |= weights.module("head.norm", "pool.norm")
+        state |= weights.module("head.pre_logits.fc", "pool.hidden")
     else:
-        state |= given.module("norm", "pool.norm")
-    state |= given.module("head.fc", "head")
+        state |= weights.module("norm", "pool.norm")
+    state |= weights.module("head.fc", "head")
     scale = settings["transformer_init_values"]
     first = f"stages.{convolutions}.0"
     config = CoatnetConfig(
@@ -138,45 +84,45 @@ def from_timm(settings: Settings, given: ForeignTensors) -> tuple[CoatnetConfig,
     return config, state
 
 
-def _convolution(given: ForeignTensors, theirs: str, settings: Settings) -> State:
-    state = given.batch_norm(f"{theirs}.pre_norm", "layers.norm")
-    state |= given.batch_norm(f"{theirs}.norm1", "layers.norm_expanded")
-    state |= given.batch_norm(f"{theirs}.norm2", "layers.norm_depthwise")
-    state["layers.expand.weight"] = given.take(f"{theirs}.conv1_1x1.weight")
-    state["layers.depthwise.weight"] = given.take(f"{theirs}.conv2_kxk.weight")
+def _convolution(weights: ForeignTensors, theirs: str, settings: Settings) -> State:
+    state = weights.batch_norm(f"{theirs}.pre_norm", "layers.norm")
+    state |= weights.batch_norm(f"{theirs}.norm1", "layers.norm_expanded")
+    state |= weights.batch_norm(f"{theirs}.norm2", "layers.norm_depthwise")
+    state["layers.expand.weight"] = weights.take(f"{theirs}.conv1_1x1.weight")
+    state["layers.depthwise.weight"] = weights.take(f"{theirs}.conv2_kxk.weight")
     squeeze = "se_early" if settings["conv_attn_early"] else "se"
-    state |= given.module(f"{theirs}.{squeeze}.fc1", "layers.squeeze.squeeze")
-    state |= given.module(f"{theirs}.{squeeze}.fc2", "layers.squeeze.excite")
-    state |= _maybe_biased(given, f"{theirs}.conv3_1x1", "layers.contract")
-    return state | _maybe_biased(given, f"{theirs}.shortcut.expand", "shortcut.widen")
+    state |= weights.module(f"{theirs}.{squeeze}.fc1", "layers.squeeze.squeeze")
+    state |= weights.module(f"{theirs}.{squeeze}.fc2", "layers.squeeze.excite")
+    state |= _maybe_biased(weights, f"{theirs}.conv3_1x1", "layers.contract")
+    return state | _maybe_biased(weights, f"{theirs}.shortcut.expand", "shortcut.widen")
 
 
-def _attention(given: ForeignTensors, theirs: str, settings: Settings) -> State:
-    first = f"{theirs}.norm1.norm.weight" in given  # the first of a stage
+def _attention(weights: ForeignTensors, theirs: str, settings: Settings) -> State:
+    first = f"{theirs}.norm1.norm.weight" in weights  # the first of a stage
     state = (
-        given.module(f"{theirs}.norm1.norm", "norm")
+        weights.module(f"{theirs}.norm1.norm", "norm")
         if first
-        else given.module(f"{theirs}.norm1", "around_attention.norm")
+        else weights.module(f"{theirs}.norm1", "around_attention.norm")
     )
-    state |= _maybe_biased(given, f"{theirs}.shortcut.expand", "shortcut.widen")
+    state |= _maybe_biased(weights, f"{theirs}.shortcut.expand", "shortcut.widen")
     size = settings["transformer_dim_head"]
-    for name, tensor in pointwise(given, f"{theirs}.attn.qkv", "attention.attention.qkv").items():
+    for name, tensor in pointwise(weights, f"{theirs}.attn.qkv", "attention.attention.qkv").items():
         # Theirs has queries, keys and values of one head beside each other, then the next head's.
         by_head = tensor.unflatten(0, (-1, 3, size))
         state[name] = by_head.transpose(0, 1).flatten(0, 2).contiguous()
-    state |= pointwise(given, f"{theirs}.attn.proj", "attention.attention.out")
+    state |= pointwise(weights, f"{theirs}.attn.proj", "attention.attention.out")
     table = f"{theirs}.attn.rel_pos.relative_position_bias_table"
-    state["attention.bias.table"] = given.take(table)
-    state |= given.module(f"{theirs}.norm2", "around_feedforward.norm")
-    state |= pointwise(given, f"{theirs}.mlp.fc1", "feedforward.expand")
-    state |= pointwise(given, f"{theirs}.mlp.fc2", "feedforward.contract")
+    state["attention.bias.table"] = weights.take(table)
+    state |= weights.module(f"{theirs}.norm2", "around_feedforward.norm")
+    state |= pointwise(weights, f"{theirs}.mlp.fc1", "feedforward.expand")
+    state |= pointwise(weights, f"{theirs}.mlp.fc2", "feedforward.contract")
     if settings["transformer_init_values"]:
         end = "end" if first else "around_attention.dropout"
-        state[f"{end}.1.gain"] = given.take(f"{theirs}.ls1.gamma")
-        state["around_feedforward.dropout.1.gain"] = given.take(f"{theirs}.ls2.gamma")
+        state[f"{end}.1.gain"] = weights.take(f"{theirs}.ls1.gamma")
+        state["around_feedforward.dropout.1.gain"] = weights.take(f"{theirs}.ls2.gamma")
     return state
 
 
-def _maybe_biased(given: ForeignTensors, theirs: str, ours: str) -> State:
-    names = (f"{part}" for part in ("weight", "bias") if f"{theirs}.{part}" in given)
-    return {f"{ours}.{part}": given.take(f"{theirs}.{part}") for part in names}
+def _maybe_biased(weights: ForeignTensors, theirs: str, ours: str) -> State:
+    names = (f"{part}" for part in ("weight", "bias") if f"{theirs}.{part}" in weights)
+    return {f"{ours}.{part}": weights.take(f"{theirs}.{part}") for part in names}

@@ -1,45 +1,45 @@
 """A converter: what it knows of a configuration, checked before weights are there, and the mapping.
 
-`convert.check(told)` needs the configuration alone, so a model that cannot be converted is refused
+`convert.check(about)` needs the configuration alone, so a model that cannot be converted is refused
 before its weights are fetched; `families.check(about)` finds the converter for a config.json and
-asks it. `convert(told, tensors)` checks and converts. Whatever a configuration says that its
+asks it. `convert(about, tensors)` checks and converts. Whatever a configuration says that its
 converter does not know is refused: it may change what the model computes without a trace in its
 tensors.
 """
 
+import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from manyheads.errors import UsageError
+from manyheads.models.components import Activation
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
 
 Config = TypeVar("Config")
 Made = tuple[Config, State]
 LARGEST = 1 << 24  # number in a configuration; vocabularies are the largest
 OWN = frozenset({"wanted_size"})  # ours: the height and width that the user asks for
-# Of every configuration of Hugging Face, version 4 too: of training, search, tools, backbones and
-# other tasks.
-HF_IDLE = """
-    _commit_hash _name_or_path _num_labels add_cross_attention architectures bad_words_ids
-    begin_suppress_tokens bos_token_id chunk_size_feed_forward cross_attention_hidden_size
-    decoder_start_token_id diversity_penalty do_sample dtype early_stopping
-    encoder_no_repeat_ngram_size eos_token_id exponential_decay_length_penalty finetuning_task
-    forced_bos_token_id forced_eos_token_id gradient_checkpointing id2label initializer_factor
-    initializer_range is_decoder is_encoder_decoder label2id length_penalty max_length min_length
-    model_type no_repeat_ngram_size num_beam_groups num_beams num_labels num_return_sequences
-    out_features out_indices output_attentions output_hidden_states output_scores pad_token_id
-    prefix problem_type processor_class remove_invalid_values renormalize_logits repetition_penalty
-    return_dict return_dict_in_generate sep_token_id stage_names suppress_tokens
-    task_specific_params temperature tf_legacy_loss tie_encoder_decoder tie_word_embeddings
-    tokenizer_class top_k top_p torch_dtype torchscript transformers_version typical_p use_bfloat16
-    use_cache
-"""
-# The sizes of Hugging Face's encoders, and what ours has for them.
-HF_SIZES = """
-    hidden_size=dim intermediate_size=ffn_dim num_channels=channels num_hidden_layers=layers
-    patch_size=patch qkv_bias
-"""
+
+
+def read_tables(name: str) -> dict[str, Any]:
+    """Read a TOML file beside this module; its lists become tuples."""
+
+    def frozen(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: frozen(part) for key, part in value.items()}
+        return tuple(map(frozen, value)) if isinstance(value, list) else value
+
+    tables: dict[str, Any] = frozen(
+        tomllib.loads(Path(__file__).with_name(name).read_text("utf-8"))
+    )
+    return tables
+
+
+TABLES = read_tables("converters.toml")
+ACTIVATION_NAMES: dict[str, Activation] = TABLES["activations"]  # what other libraries call them
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ class Converter(Generic[Config]):
     check: Callable[[Settings], Any]
     map: Callable[[Any, Tensors], Made[Config]]  # of what `check` returned
 
-    def __call__(self, told: Settings, tensors: Tensors) -> Made[Config]:
-        """Check what is told, and convert."""
-        return self.map(self.check(told), tensors)
+    def __call__(self, about: Settings, tensors: Tensors) -> Made[Config]:
+        """Check the configuration, and convert."""
+        return self.map(self.check(about), tensors)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,32 +75,32 @@ class Keys:
     section: str = ""  # in a whole model's configuration, with all of these
     whole: str = ""  # what such a configuration says beside
 
-    def __call__(self, told: Settings) -> dict[str, Any]:
+    def __call__(self, about: Settings) -> dict[str, Any]:
         """Put settings over the defaults.
 
         Raises:
             UsageError: a key is not known, or its value is none that can be converted.
         """
-        if self.section in told:
-            self._refuse(told, {self.section, f"{self.section}_dict", *self.whole.split()})
-            found, old = (table(told, key) for key in (self.section, f"{self.section}_dict"))
+        if self.section in about:
+            self._refuse(about, {self.section, f"{self.section}_dict", *self.whole.split()})
+            new, old = (table(about, key) for key in (self.section, f"{self.section}_dict"))
             # An old form of the file has a second table, which overrides the first, its defaults
             # included.
-            told = {**found, **self.usual, **old} if old else found
-        self._refuse(told, {*self.usual, *self.equals, *f"{self.idle} {self.whole}".split()})
+            about = {**new, **self.usual, **old} if old else new
+        self._refuse(about, {*self.usual, *self.equals, *f"{self.idle} {self.whole}".split()})
         for key, usual in self.read.items():
-            if key in told and not _is_like(told[key], usual):
+            if key in about and not _is_like(about[key], usual):
                 raise UsageError(
-                    f"The model's configuration has {key} = {told[key]!r:.80}; it should be like "
+                    f"The model's configuration has {key} = {about[key]!r:.80}; it should be like "
                     f"{usual!r}. Correct it, or get the folder again."
                 )
         for key, values in self.only.items():
-            if told.get(key, values[0]) not in values:
+            if about.get(key, values[0]) not in values:
                 raise UsageError(
-                    f"This {self.kind} has {key} = {told[key]!r:.80}; only "
+                    f"This {self.kind} has {key} = {about[key]!r:.80}; only "
                     f"{' or '.join(map(repr, dict.fromkeys(values)))} is supported."
                 )
-        settings = {**self.usual, **told}
+        settings = {**self.usual, **about}
         self.also(settings)
         return settings
 
@@ -115,9 +115,9 @@ class Keys:
         """Make a converter of a function that takes all tensors, and contradicts no key."""
 
         def convert(settings: dict[str, Any], tensors: Tensors) -> Made[Config]:
-            given = ForeignTensors(tensors, self.kind)
-            config, state = take(settings, given)
-            given.finish()
+            weights = ForeignTensors(tensors, self.kind)
+            config, state = take(settings, weights)
+            weights.finish()
             self.compare(settings, config)
             return config, state
 
@@ -135,45 +135,87 @@ class Keys:
             UsageError: they differ.
         """
         for key, ours in self.equals.items():
-            said, found = settings.get(key), getattr(config, ours, None)
-            said = tuple(said) if isinstance(said, list) else said
-            if isinstance(found, type(said)) and said != found:
+            stated, actual = settings.get(key), getattr(config, ours, None)
+            stated = tuple(stated) if isinstance(stated, list) else stated
+            if isinstance(actual, type(stated)) and stated != actual:
                 raise UsageError(
-                    f"The model is said to have {key} {said}, but its tensors have {found}: they "
-                    "belong to another architecture."
+                    f"The model is said to have {key} {stated}, but its tensors have {actual}: "
+                    "they belong to another architecture."
                 )
 
-    def _refuse(self, told: Settings, known: Collection[str]) -> None:
+    def _refuse(self, about: Settings, known: Collection[str]) -> None:
         """Refuse what is said under other keys; null and what is empty say nothing."""
-        for key in sorted(told.keys() - known - OWN):
-            if told[key] not in (None, {}, []):
+        for key in sorted(about.keys() - known - OWN):
+            if about[key] not in (None, {}, []):
                 raise UsageError(
-                    f"This {self.kind} has {key} = {told[key]!r:.80}, which is not understood "
+                    f"This {self.kind} has {key} = {about[key]!r:.80}, which is not understood "
                     "here: it may mean a part that has no equivalent. If no answer depends on it, "
                     "take it out of the configuration."
                 )
 
 
-def table(told: Settings, key: str) -> dict[str, Any]:
+def keys(name: str, also: Callable[[Settings], None] = lambda _: None) -> Keys:
+    """Return the keys that a converter of `converters.toml` knows; `also` as in `Keys`."""
+    entry = _entry(name)
+    only: dict[str, tuple[object, ...]] = {
+        key: tuple(None if value == "" else value for value in values)
+        for key, values in entry["only"].items()
+    }
+    for key, usual in entry["activation"].items():
+        only[key] = (usual or None, *ACTIVATION_NAMES)
+    whole = f"{entry['whole']} {TABLES['hf']['idle']}" if entry["section"] else ""
+    read = entry["read"] | dict.fromkeys(entry["unset"].split())
+    texts = {key: entry[key] for key in ("kind", "shown", "idle", "section")}
+    return Keys(**texts, read=read, only=only, whole=whole, also=also)
+
+
+def converter(
+    name: str, read: Callable[[dict[str, Any], ForeignTensors, dict[str, Any]], Made[Config]]
+) -> Converter[Config]:
+    """Make the converter of a library, by its table, of one that takes the names of modules too."""
+    modules = name_map(name)
+    return keys(name).reader(lambda settings, weights: read(settings, weights, modules))
+
+
+def name_map(name: str) -> dict[str, Any]:
+    """Return what a library calls its modules, by our names or as its converter reads it."""
+    return dict(TABLES[name]["modules"])
+
+
+@cache
+def _entry(name: str) -> dict[str, Any]:
+    """Return a table of `converters.toml` with what it extends."""
+    own = TABLES[name]
+    base = _entry(own["like"]) if "like" in own else {}
+    tables = {key: base.get(key, {}) | own.get(key, {}) for key in ("read", "only", "activation")}
+    names = {
+        key: f"{base.get(key, '')} {own.get(key, '')}"
+        for key in ("unset", "shown", "idle", "whole")
+    }
+    kept = {key: own.get(key, base.get(key, "")) for key in ("kind", "section")}
+    return {**tables, **names, **kept}
+
+
+def table(about: Settings, key: str) -> dict[str, Any]:
     """Return a table in a configuration; an empty one where none is said.
 
     Raises:
         UsageError: it is something else.
     """
-    found = told.get(key) or {}
-    if not isinstance(found, Mapping):
+    value = about.get(key) or {}
+    if not isinstance(value, Mapping):
         raise UsageError(
-            f"The model's configuration has {key} = {found!r:.80}; it should be a table of "
+            f"The model's configuration has {key} = {value!r:.80}; it should be a table of "
             "settings. Correct it, or get the folder again."
         )
-    return dict(found)
+    return dict(value)
 
 
 def _is_like(value: object, usual: object) -> bool:
     """Say whether a value, or each of several, is of its default's type."""
     usual = usual[0] if isinstance(usual, tuple | list) else usual
     if isinstance(value, tuple | list):
-        return len(value) > 0 and all(_is_like(each, usual) for each in value)
+        return len(value) > 0 and all(_is_like(part, usual) for part in value)
     if usual is None or isinstance(usual, bool | str) or not isinstance(value, int | float):
         return usual is None or isinstance(value, type(usual))
     number = isinstance(usual, float) or type(value) is int

@@ -4,7 +4,7 @@ from typing import Any
 
 from manyheads.errors import UsageError
 from manyheads.models.convert import hf
-from manyheads.models.convert.converter import HF_IDLE, Keys
+from manyheads.models.convert.converter import keys
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State
 from manyheads.models.convert.layers import height_width, packed, single
 from manyheads.models.cvt import CvtConfig
@@ -29,50 +29,26 @@ def _check(settings: Settings) -> None:
         )
 
 
-KEYS = Keys(
-    kind="Hugging Face CvT",
-    read={
-        "image_size": 224,  # the model does not know it
-        "num_heads": (1, 3, 6),
-        "patch_stride": (4, 2, 2),
-        "patch_padding": (2, 1, 1),
-        "cls_token": (False, False, True),
-        "qkv_projection_method": ("dw_bn", "dw_bn", "dw_bn"),
-        "kernel_qkv": (3, 3, 3),
-        "padding_kv": (1, 1, 1),
-        "padding_q": (1, 1, 1),
-        "stride_kv": (2, 2, 2),
-        "stride_q": (1, 1, 1),
-    },
-    shown="""
-        depth=layers embed_dim=dims num_channels=channels patch_sizes=kernels mlp_ratio qkv_bias
-    """,
-    # Their model has norms of torch's own epsilon, whatever is said.
-    idle=f"{HF_IDLE} attention_drop_rate drop_path_rate drop_rate layer_norm_eps",
-    also=_check,
-)
-
-
-@KEYS.reader
-def from_hf(settings: Settings, given: ForeignTensors) -> tuple[CvtConfig, State]:
+@keys("hf cvt", _check).reader
+def from_hf(settings: Settings, weights: ForeignTensors) -> tuple[CvtConfig, State]:
     """Map a CvT with a class token in its last stage; dropout stays 0."""
     state: State = {}
     layers, kernels = [], []
-    stages = given.count("cvt.encoder.stages.")
+    stages = weights.count("cvt.encoder.stages.")
     for stage in range(stages):
         theirs, ours = f"cvt.encoder.stages.{stage}", f"stages.{stage}"
         embedding = f"{theirs}.embedding.convolution_embeddings"
-        state |= given.module(f"{embedding}.projection", f"{ours}.embed.project")
-        state |= given.module(f"{embedding}.normalization", f"{ours}.embed.norm")
+        state |= weights.module(f"{embedding}.projection", f"{ours}.embed.project")
+        state |= weights.module(f"{embedding}.normalization", f"{ours}.embed.norm")
         kernels.append(state[f"{ours}.embed.project.weight"])
         if stage == stages - 1:
-            state[f"{ours}.tokens.token"] = given.take(f"{theirs}.cls_token")
-        layers.append(given.count(f"{theirs}.layers."))
+            state[f"{ours}.tokens.token"] = weights.take(f"{theirs}.cls_token")
+        layers.append(weights.count(f"{theirs}.layers."))
         for layer in range(layers[-1]):
             block, heads = f"{theirs}.layers.{layer}", settings["num_heads"][stage]
-            state |= _layer(given, block, f"{ours}.blocks.{layer}", heads)
-    state |= given.module("layernorm", "norm")
-    state |= given.module("classifier", "head")
+            state |= _layer(weights, block, f"{ours}.blocks.{layer}", heads)
+    state |= weights.module("layernorm", "norm")
+    state |= weights.module("classifier", "head")
     config = CvtConfig(
         **height_width(settings["image_size"]),
         channels=kernels[0].shape[1],
@@ -90,16 +66,16 @@ def from_hf(settings: Settings, given: ForeignTensors) -> tuple[CvtConfig, State
     return config, state
 
 
-def _layer(given: ForeignTensors, theirs: str, ours: str, heads: int) -> State:
-    state = given.modules(theirs, ours, hf.LAYER)
+def _layer(weights: ForeignTensors, theirs: str, ours: str, heads: int) -> State:
+    state = weights.modules(theirs, ours, hf.LAYER)
     attention = f"{theirs}.attention.attention"
     for part in hf.QKV:
         projection = f"{attention}.convolution_projection_{part}.convolution_projection"
         mine = f"{ours}.attention.{part}"
-        state |= given.convolution(f"{projection}.convolution", f"{mine}.convolve")
-        state |= given.batch_norm(f"{projection}.normalization", f"{mine}.norm")
+        state |= weights.convolution(f"{projection}.convolution", f"{mine}.convolve")
+        state |= weights.batch_norm(f"{projection}.normalization", f"{mine}.norm")
     qkv = [f"{attention}.projection_{part}" for part in hf.QKV]
-    state |= packed(given, qkv, f"{ours}.attention.qkv")
+    state |= packed(weights, qkv, f"{ours}.attention.qkv")
     # Theirs divides scores by the root of the whole width, ours by that of a head's: the queries
     # take the difference.
     dim = len(state[f"{ours}.attention.out.bias"])

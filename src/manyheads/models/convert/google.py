@@ -4,45 +4,22 @@ Flax keeps a linear map as (input, output) and filters as (row, column, input, o
 """
 
 from itertools import count
-from typing import NamedTuple
+from typing import Any
 
 import torch
 
 from manyheads.errors import UsageError
 from manyheads.models.convert import resnet_v2_weights, timm
-from manyheads.models.convert.converter import Converter, Keys
+from manyheads.models.convert.converter import Converter, keys, name_map
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
+from manyheads.models.convert.layers import prefixed
 from manyheads.models.resnet_v2 import ResNetV2Config
 from manyheads.models.vit import VitConfig
 
 BIT = "resnet/"
 
 
-class Names(NamedTuple):
-    """What a ResNet's modules are called; units are counted from 1, as stages are."""
-
-    unit: str
-    convolutions: tuple[str, str, str]
-    norms: tuple[str, str, str]
-    projection: str
-    projection_norm: str | None  # with norms before the convolutions there is none
-
-
-HYBRID_NAMES = Names(
-    unit="block{}/unit{}",
-    convolutions=("conv1", "conv2", "conv3"),
-    norms=("gn1", "gn2", "gn3"),
-    projection="conv_proj",
-    projection_norm="gn_proj",
-)
 CONVOLUTION = "standardized_conv2d"
-BIT_NAMES = Names(
-    unit=BIT + "block{}/unit{:02d}",
-    convolutions=(f"a/{CONVOLUTION}", f"b/{CONVOLUTION}", f"c/{CONVOLUTION}"),
-    norms=("a/group_norm", "b/group_norm", "c/group_norm"),
-    projection=f"a/proj/{CONVOLUTION}",
-    projection_norm=None,
-)
 
 
 def _convert(settings: Settings, tensors: Tensors) -> tuple[VitConfig | ResNetV2Config, State]:
@@ -51,12 +28,7 @@ def _convert(settings: Settings, tensors: Tensors) -> tuple[VitConfig | ResNetV2
     Settings may say `img_size` for a ViT whose grid is not square, and `num_groups`.
     """
     for prefix in ("opt/target/", "params/"):  # with the optimizer's state, or without
-        if any(name.startswith(prefix) for name in tensors):
-            tensors = {
-                name.removeprefix(prefix): tensor
-                for name, tensor in tensors.items()
-                if name.startswith(prefix)
-            }
+        tensors = prefixed(tensors, prefix) or tensors
     if any(name.startswith(BIT) for name in tensors):
         return _bit(settings, tensors)
     if "embedding/kernel" in tensors:
@@ -68,95 +40,94 @@ def _convert(settings: Settings, tensors: Tensors) -> tuple[VitConfig | ResNetV2
     )
 
 
-KEYS = Keys(kind="checkpoint of Google's", read={"img_size": 224, "num_groups": 32})
-from_google = Converter(KEYS, _convert)
+from_google = Converter(keys("google"), _convert)
 
 
 def _vit(settings: Settings, tensors: Tensors) -> tuple[VitConfig, State]:
-    given = ForeignTensors(tensors, "Google ViT")
+    weights = ForeignTensors(tensors, "Google ViT")
     named = {
-        "cls_token": given.take("cls"),
-        "pos_embed": given.take("Transformer/posembed_input/pos_embedding"),
-        "patch_embed.proj.bias": given.take("embedding/bias"),
-        **_filters(given, "embedding", "patch_embed.proj"),
-        **_norm(given, "Transformer/encoder_norm", "norm"),
-        **_linear(given, "head", "head"),
+        "cls_token": weights.take("cls"),
+        "pos_embed": weights.take("Transformer/posembed_input/pos_embedding"),
+        "patch_embed.proj.bias": weights.take("embedding/bias"),
+        **_filters(weights, "embedding", "patch_embed.proj"),
+        **_norm(weights, "Transformer/encoder_norm", "norm"),
+        **_linear(weights, "head", "head"),
     }
-    if "pre_logits/kernel" in given:
-        named |= _linear(given, "pre_logits", "pre_logits.fc")
+    if "pre_logits/kernel" in weights:
+        named |= _linear(weights, "pre_logits", "pre_logits.fc")
     heads = 0
-    for layer in range(given.reach("Transformer/encoderblock_{}/LayerNorm_0/scale")):
+    for layer in range(weights.reach("Transformer/encoderblock_{}/LayerNorm_0/scale")):
         theirs, ours = f"Transformer/encoderblock_{layer}", f"blocks.{layer}"
-        named |= _norm(given, f"{theirs}/LayerNorm_0", f"{ours}.norm1")
-        named |= _norm(given, f"{theirs}/LayerNorm_2", f"{ours}.norm2")
-        named |= _linear(given, f"{theirs}/MlpBlock_3/Dense_0", f"{ours}.mlp.fc1")
-        named |= _linear(given, f"{theirs}/MlpBlock_3/Dense_1", f"{ours}.mlp.fc2")
+        named |= _norm(weights, f"{theirs}/LayerNorm_0", f"{ours}.norm1")
+        named |= _norm(weights, f"{theirs}/LayerNorm_2", f"{ours}.norm2")
+        named |= _linear(weights, f"{theirs}/MlpBlock_3/Dense_0", f"{ours}.mlp.fc1")
+        named |= _linear(weights, f"{theirs}/MlpBlock_3/Dense_1", f"{ours}.mlp.fc2")
         attention = f"{theirs}/MultiHeadDotProductAttention_1"
-        named |= _linear(given, f"{attention}/out", f"{ours}.attn.proj", inputs=2)
+        named |= _linear(weights, f"{attention}/out", f"{ours}.attn.proj", inputs=2)
         heads = len(tensors[f"{attention}/out/kernel"])  # (head, width, output)
-        qkv = [_linear(given, f"{attention}/{x}", "qkv") for x in ("query", "key", "value")]
+        qkv = [_linear(weights, f"{attention}/{x}", "qkv") for x in ("query", "key", "value")]
         for name in ("qkv.weight", "qkv.bias"):
             named[f"{ours}.attn.{name}"] = torch.cat([each[name] for each in qkv])
-    if "conv_root/kernel" in given:
-        stem = timm.BACKBONE + (".stem" if "block1/unit1/conv1/kernel" in given else "")
-        named |= _filters(given, "conv_root", f"{stem}.conv")
-        named |= _norm(given, "gn_root", f"{stem}.norm")
-        named |= _stages(given, HYBRID_NAMES, f"{timm.BACKBONE}.stages")
-    given.finish()
+    if "conv_root/kernel" in weights:
+        stem = timm.BACKBONE + (".stem" if "block1/unit1/conv1/kernel" in weights else "")
+        named |= _filters(weights, "conv_root", f"{stem}.conv")
+        named |= _norm(weights, "gn_root", f"{stem}.norm")
+        named |= _stages(weights, name_map("google hybrid"), f"{timm.BACKBONE}.stages")
+    weights.finish()
     return timm.vit(dict(settings) | {"num_heads": heads}, named)
 
 
 def _bit(settings: Settings, tensors: Tensors) -> tuple[ResNetV2Config, State]:
-    given = ForeignTensors(tensors, "Google BiT")
+    weights = ForeignTensors(tensors, "Google BiT")
     named = {
-        **_filters(given, f"{BIT}root_block/{CONVOLUTION}", "stem.conv"),
-        **_filters(given, f"{BIT}head/conv2d", "head.fc"),
-        "head.fc.bias": given.take(f"{BIT}head/conv2d/bias"),
-        **_norm(given, f"{BIT}group_norm", "norm"),
-        **_stages(given, BIT_NAMES, "stages"),
+        **_filters(weights, f"{BIT}root_block/{CONVOLUTION}", "stem.conv"),
+        **_filters(weights, f"{BIT}head/conv2d", "head.fc"),
+        "head.fc.bias": weights.take(f"{BIT}head/conv2d/bias"),
+        **_norm(weights, f"{BIT}group_norm", "norm"),
+        **_stages(weights, name_map("google bit"), "stages"),
     }
-    given.finish()
+    weights.finish()
     return resnet_v2_weights.from_timm(settings, named)
 
 
-def _stages(given: ForeignTensors, names: Names, ours: str) -> State:
+def _stages(weights: ForeignTensors, names: dict[str, Any], ours: str) -> State:
     """Take the residual blocks of either kind."""
     named: State = {}
     for stage in count(1):
         for block in count(1):
-            theirs = names.unit.format(stage, block)
+            theirs = names["unit"].format(stage, block)
             mine = f"{ours}.{stage - 1}.blocks.{block - 1}"
-            if f"{theirs}/{names.convolutions[0]}/kernel" not in given:
+            if f"{theirs}/{names['convolutions'][0]}/kernel" not in weights:
                 break
-            pairs = zip(names.convolutions, names.norms, strict=True)
+            pairs = zip(names["convolutions"], names["norms"], strict=True)
             for number, (convolution, norm) in enumerate(pairs, start=1):
-                named |= _filters(given, f"{theirs}/{convolution}", f"{mine}.conv{number}")
-                named |= _norm(given, f"{theirs}/{norm}", f"{mine}.norm{number}")
-            if f"{theirs}/{names.projection}/kernel" in given:
-                named |= _filters(given, f"{theirs}/{names.projection}", f"{mine}.downsample.conv")
-                if names.projection_norm:
-                    norm = f"{theirs}/{names.projection_norm}"
-                    named |= _norm(given, norm, f"{mine}.downsample.norm")
+                named |= _filters(weights, f"{theirs}/{convolution}", f"{mine}.conv{number}")
+                named |= _norm(weights, f"{theirs}/{norm}", f"{mine}.norm{number}")
+            projection = f"{theirs}/{names['projection']}"
+            if f"{projection}/kernel" in weights:
+                named |= _filters(weights, projection, f"{mine}.downsample.conv")
+                if norm := names.get("projection_norm"):
+                    named |= _norm(weights, f"{theirs}/{norm}", f"{mine}.downsample.norm")
         if block == 1:  # there is no such stage
             break
     return named
 
 
-def _filters(given: ForeignTensors, theirs: str, ours: str) -> State:
-    return {f"{ours}.weight": given.take(f"{theirs}/kernel").permute(3, 2, 0, 1)}
+def _filters(weights: ForeignTensors, theirs: str, ours: str) -> State:
+    return {f"{ours}.weight": weights.take(f"{theirs}/kernel").permute(3, 2, 0, 1)}
 
 
-def _linear(given: ForeignTensors, theirs: str, ours: str, inputs: int = 1) -> State:
+def _linear(weights: ForeignTensors, theirs: str, ours: str, inputs: int = 1) -> State:
     """Take a linear map, whose first axes are inputs; those of attention have one for the head."""
-    kernel = given.take(f"{theirs}/kernel").flatten(inputs).flatten(0, inputs - 1)
-    bias = given.take(f"{theirs}/bias").flatten()
+    kernel = weights.take(f"{theirs}/kernel").flatten(inputs).flatten(0, inputs - 1)
+    bias = weights.take(f"{theirs}/bias").flatten()
     return {f"{ours}.weight": kernel.T, f"{ours}.bias": bias}
 
 
-def _norm(given: ForeignTensors, theirs: str, ours: str) -> State:
+def _norm(weights: ForeignTensors, theirs: str, ours: str) -> State:
     """Take a norm; those of a ResNet are stored as (1, 1, 1, channel), those of BiT in Greek."""
     weight, bias = ("gamma", "beta") if theirs.startswith(BIT) else ("scale", "bias")
     return {
-        f"{ours}.weight": given.take(f"{theirs}/{weight}").flatten(),
-        f"{ours}.bias": given.take(f"{theirs}/{bias}").flatten(),
+        f"{ours}.weight": weights.take(f"{theirs}/{weight}").flatten(),
+        f"{ours}.bias": weights.take(f"{theirs}/{bias}").flatten(),
     }

@@ -8,22 +8,12 @@ import torch
 from torch import Tensor
 
 from manyheads.errors import UsageError
-from manyheads.models.components import Activation
+from manyheads.models.convert.converter import ACTIVATION_NAMES
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
 from manyheads.nn.shapes import Grid
 
-# What other libraries call activations.
-ACTIVATION_NAMES: dict[str, Activation] = {
-    "relu": "relu",
-    "gelu": "gelu",
-    "gelu_new": "gelu-tanh",
-    "gelu_pytorch_tanh": "gelu-tanh",
-    "gelu_tanh": "gelu-tanh",
-    "quick_gelu": "quick-gelu",
-    "silu": "silu",
-    "swish": "silu",
-}
 Size = int | Sequence[int]  # of an image: one number, or height and width
+MLP = {"mlp.fc1": "feedforward.expand", "mlp.fc2": "feedforward.contract"}  # of timm and others
 LAYER_SCALE = 1e-5  # at first, where a file does not say it: of use only to train anew
 
 
@@ -33,42 +23,70 @@ def prefixed(tensors: Tensors, prefix: str) -> State:
 
 
 def patches(
-    given: ForeignTensors, theirs: str, ours: str = "patches.project", *, bias: bool = True
+    weights: ForeignTensors, theirs: str, ours: str = "patches.project", *, bias: bool = True
 ) -> tuple[Tensor, State]:
     """Take the filters that patches are embedded with; return them as theirs, and our state."""
-    kernel = given.take(f"{theirs}.weight")
+    kernel = weights.take(f"{theirs}.weight")
     state = {f"{ours}.weight": kernel.flatten(1)}
-    return kernel, state | ({f"{ours}.bias": given.take(f"{theirs}.bias")} if bias else {})
+    return kernel, state | ({f"{ours}.bias": weights.take(f"{theirs}.bias")} if bias else {})
 
 
-def packed(given: ForeignTensors, theirs: Sequence[str], ours: str) -> State:
+def packed(weights: ForeignTensors, theirs: Sequence[str], ours: str) -> State:
     """Take linear layers into one, below each other; biases that are not there are zeros."""
-    weight = torch.cat([given.take(f"{name}.weight") for name in theirs])
-    has_bias = f"{theirs[0]}.bias" in given
-    biases = [given.take(f"{name}.bias") for name in theirs] if has_bias else []
+    weight = torch.cat([weights.take(f"{name}.weight") for name in theirs])
+    has_bias = f"{theirs[0]}.bias" in weights
+    biases = [weights.take(f"{name}.bias") for name in theirs] if has_bias else []
     bias = torch.cat(biases) if has_bias else weight.new_zeros(len(weight))
     return {f"{ours}.weight": weight, f"{ours}.bias": bias}
 
 
-def layer_scales(given: ForeignTensors, pairs: Mapping[str, str]) -> State:
-    """Take the gains of residual branches; `pairs` maps their names to our residual connections."""
-    return {f"{ours}.dropout.1.gain": given.take(theirs) for theirs, ours in pairs.items()}
+def encoder_blocks(
+    weights: ForeignTensors,
+    theirs: str,
+    state: State,
+    modules: Mapping[str, str],
+    qkv: Sequence[str],
+) -> int:
+    """Take the numbered blocks below a prefix, and count them.
+
+    Args:
+        weights: their tensors.
+        theirs: the prefix, which ends with a dot.
+        state: gets the blocks.
+        modules: of a block, their names and ours.
+        qkv: their layers for queries, keys and values, which are one layer of ours.
+    """
+    depth = weights.count(theirs)
+    for layer in range(depth):
+        block, ours = f"{theirs}{layer}", f"encoder.blocks.{layer}"
+        state |= weights.modules(block, ours, modules)
+        state |= packed(weights, [f"{block}.{part}" for part in qkv], f"{ours}.attention.qkv")
+    return depth
 
 
-def swiglu(given: ForeignTensors, packed: str, contract: str, ours: str) -> State:
+def layer_scales(weights: ForeignTensors, theirs: str, ours: str, gains: tuple[str, str]) -> State:
+    """Take the gains of a block's residual branches: of attention, of the feed-forward part."""
+    branches = zip(gains, ("around_attention", "around_feedforward"), strict=True)
+    return {
+        f"{ours}.{branch}.dropout.1.gain": weights.take(f"{theirs}.{gain}")
+        for gain, branch in branches
+    }
+
+
+def swiglu(weights: ForeignTensors, packed: str, contract: str, ours: str) -> State:
     """Take a gated feed-forward part whose gate lies above the values in one linear layer."""
-    state = given.module(contract, f"{ours}.contract")
+    state = weights.module(contract, f"{ours}.contract")
     for part in ("weight", "bias"):
-        gate, expand = given.take(f"{packed}.{part}").chunk(2)
+        gate, expand = weights.take(f"{packed}.{part}").chunk(2)
         state |= {f"{ours}.gate.{part}": gate, f"{ours}.expand.{part}": expand}
     return state
 
 
-def pointwise(given: ForeignTensors, theirs: str, ours: str) -> State:
+def pointwise(weights: ForeignTensors, theirs: str, ours: str) -> State:
     """Take a 1 x 1 convolution as the linear layer that it is."""
     return {
         name: tensor.flatten(1) if tensor.ndim == 4 else tensor
-        for name, tensor in given.module(theirs, ours).items()
+        for name, tensor in weights.module(theirs, ours).items()
     }
 
 
@@ -99,6 +117,21 @@ def vit_shape(state: Tensors, kernel: Tensor, size: Size, layers: int) -> dict[s
         "ffn_dim": len(state["encoder.blocks.0.feedforward.expand.bias"]),
         "classes": len(state["head.bias"]) if "head.bias" in state else 0,
     }
+
+
+def hf_embeddings(
+    weights: ForeignTensors, inner: str, tokens: Sequence[str]
+) -> tuple[Tensor, Tensor, State]:
+    """Take the embeddings of a ViT of Hugging Face; return patch filters, positions, our state.
+
+    The mask token is of use in pre-training only.
+    """
+    theirs = f"{inner}embeddings"
+    kernel, state = patches(weights, f"{theirs}.patch_embeddings.projection")
+    named = [weights.take(f"{theirs}.{name}") for name in tokens]
+    state["pool.token"] = torch.cat(named, dim=1)
+    weights.skip([f"{theirs}.mask_token"])
+    return kernel, weights.take(f"{theirs}.position_embeddings")[0], state
 
 
 def hf_vit_shape(settings: Settings, state: Tensors, kernel: Tensor, layers: int) -> dict[str, Any]:

@@ -13,78 +13,15 @@ import torch
 from torch import Tensor
 
 from manyheads.errors import UsageError
-from manyheads.models.components import Activation
-from manyheads.models.convert.converter import HF_IDLE, Keys
+from manyheads.models.convert.converter import ACTIVATION_NAMES, keys, name_map
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
 from manyheads.models.transformer import TransformerConfig
 from manyheads.nn.layers.positions import sinusoid_halves
 
-# What Hugging Face leaves out of a config.json where it is the default.
-DEFAULTS: dict[str, Any] = {
-    "attention_dropout": 0.0,
-    "d_model": 1024,
-    "decoder_attention_heads": 16,
-    "decoder_ffn_dim": 4096,
-    "decoder_layers": 12,
-    "decoder_start_token_id": 58100,
-    "decoder_vocab_size": None,
-    "dropout": 0.1,
-    "encoder_attention_heads": 16,
-    "encoder_ffn_dim": 4096,
-    "encoder_layers": 12,
-    "eos_token_id": 0,
-    "max_position_embeddings": 1024,
-    "pad_token_id": 58100,
-    "scale_embedding": False,
-    "share_encoder_decoder_embeddings": True,
-    "tie_word_embeddings": True,
-    "vocab_size": 58101,
-}
-ACTIVATIONS: dict[str, Activation] = {
-    "swish": "silu",
-    "silu": "silu",
-    "relu": "relu",
-    "gelu": "gelu",
-}
-# Kinds of Marian models that Hugging Face's class does not cover; old configurations name them.
-FIXED = {
-    "add_final_layer_norm": (False,),
-    "normalize_before": (False,),
-    "normalize_embedding": (False,),
-    "static_position_embeddings": (True,),
-}
-# Modules of a layer, theirs and ours, by side; queries, keys and values are packed separately.
-ENCODER = {
-    "self_attn.out_proj": "attention.out",
-    "self_attn_layer_norm": "around_attention.norm",
-    "fc1": "feedforward.expand",
-    "fc2": "feedforward.contract",
-    "final_layer_norm": "around_feedforward.norm",
-}
-CROSS = {"encoder_attn.out_proj": "cross.out", "encoder_attn_layer_norm": "around_cross.norm"}
-MODULES = {"encoder": ENCODER, "decoder": ENCODER | CROSS}
-ATTENTIONS = {
-    "encoder": {"self_attn": "attention"},
-    "decoder": {"self_attn": "attention", "encoder_attn": "cross"},
-}
-# Keys of their configuration that one key of ours says, whatever its value.
-KEYS = {
-    "d_model": "dim",
-    "encoder_layers": "encoder_layers",
-    "decoder_layers": "decoder_layers",
-    "encoder_attention_heads": "heads",
-    "decoder_attention_heads": "heads",
-    "encoder_ffn_dim": "ffn_dim",
-    "decoder_ffn_dim": "ffn_dim",
-    "dropout": "dropout",
-    "attention_dropout": "attention_dropout",
-    "scale_embedding": "scale_embedding",
-    "tie_word_embeddings": "tied",
-    "max_position_embeddings": "max_length",
-    "pad_token_id": "pad",
-    "eos_token_id": "end",
-    "decoder_start_token_id": "start",
-}
+ACTIVATIONS = {name: ACTIVATION_NAMES[name] for name in ("swish", "silu", "relu", "gelu")}
+MODULES = name_map("hf marian")
+KEYS: dict[str, str] = MODULES.pop("config")
+ATTENTIONS: dict[str, dict[str, str]] = MODULES.pop("attentions")
 FREE = {*KEYS.values(), "vocabulary", "target_vocabulary", "output_bias"}
 IDS = ("pad_token_id", "decoder_start_token_id", "eos_token_id")
 NORM_EPS = 1e-5  # fixed in their model
@@ -106,12 +43,11 @@ def _check(about: Settings) -> None:
                 f"This Hugging Face Marian model has encoder_{key} {encoder} and decoder_{key} "
                 f"{decoder}; Transformer has the same in both."
             )
-    if not isinstance(about["max_position_embeddings"], int) or (
-        about["max_position_embeddings"] > LONGEST
-    ):
+    length = about["max_position_embeddings"]
+    if not isinstance(length, int) or length > LONGEST:
         raise UsageError(
-            "This Hugging Face Marian model has max_position_embeddings "
-            f"{about['max_position_embeddings']!r}; at most {LONGEST:,} are supported."
+            f"This Hugging Face Marian model has max_position_embeddings {length!r}; at most "
+            f"{LONGEST:,} are supported."
         )
     for key in IDS:
         if not isinstance(about[key], int):
@@ -126,21 +62,8 @@ def _check(about: Settings) -> None:
         )
 
 
-MARIAN = Keys(
-    kind="Hugging Face Marian",
-    read=DEFAULTS,
-    only={"activation_function": ("gelu", *ACTIVATIONS), **FIXED},
-    shown="hidden_size=dim num_hidden_layers=encoder_layers",
-    idle=f"""
-        {HF_IDLE} activation_dropout add_bias_logits classif_dropout classifier_dropout
-        decoder_layerdrop encoder_layerdrop extra_pos_embeddings init_std
-    """,
-    also=_check,
-)
-
-
-@MARIAN.reader
-def read(about: Settings, given: ForeignTensors) -> tuple[TransformerConfig, State]:
+@keys("hf marian", _check).reader
+def read(about: Settings, weights: ForeignTensors) -> tuple[TransformerConfig, State]:
     """Map a MarianMTModel to our Transformer; what it drops in training is not told apart.
 
     From the content of config.json, and of model.safetensors or pytorch_model.bin; matrices that
@@ -156,22 +79,22 @@ def read(about: Settings, given: ForeignTensors) -> tuple[TransformerConfig, Sta
     target = ["model.decoder.embed_tokens.weight"]
     output = ["lm_head.weight"]
     if tied and shared:
-        state["embedding.weight"] = _one_of(given, [*source, *target, *output])
+        state["embedding.weight"] = _one_of(weights, [*source, *target, *output])
     else:
-        state["embedding.weight"] = _one_of(given, source[1:])
-        state["target_embedding.weight"] = _one_of(given, [*target, *(output if tied else [])])
+        state["embedding.weight"] = _one_of(weights, source[1:])
+        state["target_embedding.weight"] = _one_of(weights, [*target, *(output if tied else [])])
         if not tied:
-            state["output.weight"] = _one_of(given, output)
-    bias = given.take("final_logits_bias")[0] if "final_logits_bias" in given else None
+            state["output.weight"] = _one_of(weights, output)
+    bias = weights.take("final_logits_bias")[0] if "final_logits_bias" in weights else None
     if bias is not None and bias.any():
         state["output.bias"] = bias
     for side in ("encoder", "decoder"):
-        _check_positions(given, f"model.{side}.embed_positions.weight", about["d_model"])
+        _check_positions(weights, f"model.{side}.embed_positions.weight", about["d_model"])
     for theirs, ours in _pairs(about, MODULES):
-        state |= given.module(theirs, ours)
+        state |= weights.module(theirs, ours)
     for theirs, ours in _pairs(about, ATTENTIONS):
         for part in ("weight", "bias"):
-            packed = [given.take(f"{theirs}.{x}_proj.{part}") for x in "qkv"]
+            packed = [weights.take(f"{theirs}.{x}_proj.{part}") for x in "qkv"]
             state[f"{ours}.qkv.{part}"] = torch.cat(packed)
     targets = len(state.get("target_embedding.weight", state["embedding.weight"]))
     smaller = min(len(state["embedding.weight"]), targets)
@@ -297,10 +220,10 @@ def _pairs(about: Settings, modules: Mapping[str, Mapping[str, str]]) -> Iterato
                 yield f"model.{side}.layers.{layer}.{theirs}", f"{side}.blocks.{layer}.{ours}"
 
 
-def _one_of(given: ForeignTensors, names: list[str]) -> Tensor:
+def _one_of(weights: ForeignTensors, names: list[str]) -> Tensor:
     """Take a matrix that files hold under one of several names, or under more, equal."""
-    present = [name for name in names if name in given] or names[:1]
-    first, *others = [given.take(name) for name in present]
+    present = [name for name in names if name in weights] or names[:1]
+    first, *others = [weights.take(name) for name in present]
     for name, other in zip(present[1:], others, strict=True):
         if not torch.equal(first, other):
             raise UsageError(
@@ -310,11 +233,11 @@ def _one_of(given: ForeignTensors, names: list[str]) -> Tensor:
     return first
 
 
-def _check_positions(given: ForeignTensors, name: str, dim: int) -> None:
+def _check_positions(weights: ForeignTensors, name: str, dim: int) -> None:
     """Some files hold the table of positions, which must be that of the formula."""
-    if name not in given:
+    if name not in weights:
         return
-    table = given.take(name)
+    table = weights.take(name)
     if not torch.allclose(table.float(), sinusoid_halves(len(table), dim), atol=1e-3):  # of fp16
         raise UsageError(
             f"This Hugging Face Marian model has its own positions in {name}; only "

@@ -6,7 +6,7 @@ what tensors do not show (heads, image size); where both say something, converte
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,12 +14,7 @@ from manyheads.errors import UsageError
 from manyheads.models.convert.converter import Converter
 
 Said = dict[str, Any]
-# From a pattern to the settings of a word that matches it, given the pattern's groups.
-Words = Mapping[str, Callable[..., Said]]
-
-PIXELS: Words = {r"(\d{2,4})": lambda size: {"img_size": int(size)}}
-PATCH: Words = {r"patch(\d+)": lambda size: {"patch_size": int(size)}}
-WINDOW: Words = {r"window(\d+)": lambda size: {"window_size": int(size)}}
+Words = Mapping[str, Said]  # from a pattern to the settings of a word; "$1" is its number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +36,7 @@ class Family:
     head: str  # pattern of what their names begin with
     examples: tuple[str, ...]
     convert: Converter[Any]
-    says: Callable[[str], Said] | None = None  # settings from that beginning alone
+    says: Mapping[str, Said] = field(default_factory=dict)  # settings from that beginning alone
     words: Words = field(default_factory=dict)  # of what follows, in any order
     image: Image = Image()
     images: Mapping[str, Image] = field(default_factory=dict)  # of names with another default
@@ -59,15 +54,15 @@ def understand(name: str, families: Iterable[Family]) -> tuple[Family, Said]:
         start = re.match(rf"(?:{family.head})(?=_|$)", base)
         if start is None:
             continue
-        settings = family.says(start[0]) if family.says else {}
+        settings = dict(family.says.get(start[0], {}))
         for word in filter(None, base[start.end() :].split("_")):
-            said = _meaning(word, family.words)
-            if said is None:
+            meaning = _meaning(word, family.words)
+            if meaning is None:
                 raise UsageError(
                     f"The architecture {name!r} has the word {word!r}, which is not understood "
                     f"here: it may name parts that have no equivalent here. {_forms((family,))}"
                 )
-            settings = settings | said
+            settings |= meaning
         return family, settings
     # A similar name is not suggested: its weights may fit, and the answers be wrong.
     raise UsageError(
@@ -82,9 +77,8 @@ def base_name(name: str) -> str:
 
 def _meaning(word: str, words: Words) -> Said | None:
     for pattern, says in words.items():
-        found = re.fullmatch(pattern, word)
-        if found:
-            return says(*found.groups())
+        if match := re.fullmatch(pattern, word):
+            return {key: int(match[1]) if value == "$1" else value for key, value in says.items()}
     return None
 
 

@@ -3,89 +3,24 @@
 Wide ones and ResNeXt are the same model with other numbers, which their tensors tell.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from manyheads.errors import UsageError
-from manyheads.models.convert.converter import HF_IDLE, Keys
+from manyheads.models.convert.converter import converter
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State
 from manyheads.models.convert.layers import height_width
-from manyheads.models.convert.timm import CONVOLUTIONAL
 from manyheads.models.resnet import ResNetConfig
 
-
-class Names(NamedTuple):
-    """What a library calls its modules; stages and convolutions are counted from `first`."""
-
-    first: int
-    stem: tuple[str, str]  # convolution and norm
-    block: str
-    convolution: str
-    norm: str
-    shortcut: tuple[str, str]
-    head: str
-
-
-TORCH = Names(
-    first=1,
-    stem=("conv1", "bn1"),
-    block="layer{stage}.{index}",
-    convolution="conv{number}",
-    norm="bn{number}",
-    shortcut=("downsample.0", "downsample.1"),
-    head="fc",
-)
-HF = Names(
-    first=0,
-    stem=(
-        "resnet.embedder.embedder.convolution",
-        "resnet.embedder.embedder.normalization",
-    ),
-    block="resnet.encoder.stages.{stage}.layers.{index}",
-    convolution="layer.{number}.convolution",
-    norm="layer.{number}.normalization",
-    shortcut=("shortcut.convolution", "shortcut.normalization"),
-    head="classifier.1",
-)
 PARTS = {2: ("first", "second"), 3: ("reduce", "mix", "expand")}  # by the number of convolutions
-HF_KEYS = Keys(
-    kind="Hugging Face ResNet",
-    read={"img_size": 224},
-    only={
-        "hidden_act": ("relu",),
-        "downsample_in_first_stage": (False,),
-        "downsample_in_bottleneck": (False,),
-    },
-    shown="""
-        depths=depths embedding_size=stem_width hidden_sizes=outputs layer_type=block
-        num_channels=channels
-    """,
-    idle=HF_IDLE,
-)
-Result = tuple[ResNetConfig, State]
 
 
-@Keys(kind="torchvision ResNet", read={"img_size": 224}).reader
-def from_torchvision(settings: Settings, given: ForeignTensors) -> Result:
-    """Map a ResNet of torchvision."""
-    return _read(given, TORCH, settings["img_size"])
-
-
-@CONVOLUTIONAL.reader
-def from_timm(settings: Settings, given: ForeignTensors) -> Result:
-    """Map a ResNet of timm that has torchvision's parts."""
-    return _read(given, TORCH, settings["img_size"])
-
-
-@HF_KEYS.reader
-def from_hf(settings: Settings, given: ForeignTensors) -> Result:
-    """Map a ResNetForImageClassification."""
-    return _read(given, HF, settings["img_size"])
-
-
-def _read(given: ForeignTensors, names: Names, size: Any) -> Result:
-    convolution, norm = names.stem
-    state = given.convolution(convolution, "stem.convolution.convolution")
-    state |= given.batch_norm(norm, "stem.convolution.norm")
+def _read(
+    settings: Settings, weights: ForeignTensors, names: dict[str, Any]
+) -> tuple[ResNetConfig, State]:
+    """Map a ResNet of torchvision, of timm with the same parts, or of Hugging Face."""
+    convolution, norm = names["stem"]
+    state = weights.convolution(convolution, "stem.convolution.convolution")
+    state |= weights.batch_norm(norm, "stem.convolution.norm")
     stem = state["stem.convolution.convolution.weight"]
     if stem.shape[2] != 7:  # a stem of somebody's own: nobody can tell its stride, or its pool
         raise UsageError(
@@ -95,12 +30,12 @@ def _read(given: ForeignTensors, names: Names, size: Any) -> Result:
     depths: list[int] = []
     while True:
         index = 0
-        while _block(given, names, state, len(depths), index):
+        while _block(weights, names, state, len(depths), index):
             index += 1
         if not index:
             break
         depths.append(index)
-    state |= given.module(names.head, "head")
+    state |= weights.module(names["head"], "head")
     if not depths:
         raise UsageError("This model has no residual blocks: it is not a ResNet.")
     basic = "stages.0.0.first.convolution.weight" in state
@@ -108,7 +43,7 @@ def _read(given: ForeignTensors, names: Names, size: Any) -> Result:
     firsts = [f"stages.{stage}.0." for stage in range(len(depths))]
     mixing = state[f"stages.0.0.{inner}.convolution.weight"]
     config = ResNetConfig(
-        **height_width(size),
+        **height_width(settings["img_size"]),
         channels=stem.shape[1],
         stem_width=len(stem),
         block="basic" if basic else "bottleneck",
@@ -121,21 +56,26 @@ def _read(given: ForeignTensors, names: Names, size: Any) -> Result:
     return config, state
 
 
-def _block(given: ForeignTensors, names: Names, state: State, stage: int, index: int) -> bool:
+def _block(
+    weights: ForeignTensors, names: dict[str, Any], state: State, stage: int, index: int
+) -> bool:
     """Take a block's tensors; say whether there is such a block."""
-    theirs = names.block.format(stage=stage + names.first, index=index)
-    pairs = [
-        (names.convolution.format(number=number), names.norm.format(number=number))
-        for number in range(names.first, names.first + 3)
-        if f"{theirs}.{names.convolution.format(number=number)}.weight" in given
-    ]
+    first = names["first"]
+    theirs = names["block"].format(stage=stage + first, index=index)
+    layers = [[name.format(number=first + n) for name in names["layer"]] for n in range(3)]
+    pairs = [pair for pair in layers if f"{theirs}.{pair[0]}.weight" in weights]
     if len(pairs) not in PARTS:
         return False
     parts = [*PARTS[len(pairs)]]
-    if f"{theirs}.{names.shortcut[0]}.weight" in given:
-        pairs, parts = [*pairs, names.shortcut], [*parts, "shortcut"]
+    if f"{theirs}.{names['shortcut'][0]}.weight" in weights:
+        pairs, parts = [*pairs, names["shortcut"]], [*parts, "shortcut"]
     for (convolution, norm), part in zip(pairs, parts, strict=True):
         ours = f"stages.{stage}.{index}.{part}"
-        state |= given.convolution(f"{theirs}.{convolution}", f"{ours}.convolution")
-        state |= given.batch_norm(f"{theirs}.{norm}", f"{ours}.norm")
+        state |= weights.convolution(f"{theirs}.{convolution}", f"{ours}.convolution")
+        state |= weights.batch_norm(f"{theirs}.{norm}", f"{ours}.norm")
     return True
+
+
+from_torchvision = converter("torchvision resnet", _read)
+from_timm = converter("timm resnet", _read)
+from_hf = converter("hf resnet", _read)

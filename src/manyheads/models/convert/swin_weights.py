@@ -4,150 +4,43 @@ The three agree on the arithmetic, but not on what happens at the edge of a grid
 fill: see `EDGES` in models/swin.py.
 """
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from torch import Tensor
 
 from manyheads.errors import UsageError
-from manyheads.models.convert import hf, timm
-from manyheads.models.convert.converter import Keys
+from manyheads.models.convert.converter import converter
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
 from manyheads.models.convert.layers import height_and_width, height_width, packed, patches, single
-from manyheads.models.swin import EdgesName, SwinConfig
+from manyheads.models.swin import SwinConfig
 
 
-class Names(NamedTuple):
-    """What a library calls its modules; in braces a stage's number, or one computed from it."""
-
-    patches: str
-    patch_norm: str
-    stages: str  # what is numbered there; `parts` of them are a stage
-    blocks: str
-    merge: str
-    block: Mapping[str, str]  # modules of a block, theirs and ours
-    attention: str
-    qkv: tuple[str, ...]
-    norm: str
-    head: str
-    edges: EdgesName
-    parts: int = 1
-
-
-TIMM_BLOCK = timm.BLOCK | {"attn.proj": "attention.attention.out"}
-TIMM = Names(
-    patches="patch_embed.proj",
-    patch_norm="patch_embed.norm",
-    stages="layers.",
-    blocks="layers.{stage}.blocks",
-    merge="layers.{stage}.downsample",
-    block=TIMM_BLOCK,
-    attention="attn",
-    qkv=("qkv",),
-    norm="norm",
-    head="head.fc",
-    edges="timm",
-)
-TORCHVISION = Names(
-    patches="features.0.0",
-    patch_norm="features.0.2",
-    stages="features.",  # blocks and mergings take turns behind the patches
-    blocks="features.{odd}",
-    merge="features.{even}",
-    block={
-        {"mlp.fc1": "mlp.0", "mlp.fc2": "mlp.3"}.get(theirs, theirs): ours
-        for theirs, ours in TIMM_BLOCK.items()
-    },
-    attention="attn",
-    qkv=("qkv",),
-    norm="norm",
-    head="head",
-    edges="torchvision",
-    parts=2,
-)
-HF = Names(
-    patches="swin.embeddings.patch_embeddings.projection",
-    patch_norm="swin.embeddings.norm",
-    stages="swin.encoder.layers.",
-    blocks="swin.encoder.layers.{stage}.blocks",
-    merge="swin.encoder.layers.{before}.downsample",
-    block=hf.LAYER | {"attention.output.dense": "attention.attention.out"},
-    attention="attention.self",
-    qkv=hf.QKV,
-    norm="swin.layernorm",
-    head="classifier",
-    edges="transformers",
-)
-READ: dict[str, Any] = {"num_heads": (3, 6, 12, 24), "window_size": 7}
-SHOWN = "depths=layers embed_dim=dim patch_size=patch mlp_ratio qkv_bias"
-TIMM_KEYS = Keys(
-    kind="timm Swin",
-    read={**READ, "img_size": 224},
-    only={"global_pool": ("avg",)},
-    shown=f"{SHOWN} in_chans=channels num_classes=classes",
-    idle=timm.IDLE,
-)
-TORCHVISION_KEYS = Keys(
-    kind="torchvision Swin",
-    read={**READ, "image_size": 224},
-    shown=f"{SHOWN} num_classes=classes",
-    idle="attention_dropout dropout stochastic_depth_prob",
-)
-HF_KEYS = Keys(
-    kind="Hugging Face Swin",
-    read={**READ, "image_size": 224},
-    only={
-        "hidden_act": ("gelu",),
-        "layer_norm_eps": (1e-5,),
-        "use_absolute_embeddings": (False,),
-    },
-    shown=f"{SHOWN} num_channels=channels hidden_size num_layers",
-    idle=f"{hf.IDLE} drop_path_rate path_norm",
-)
-Result = tuple[SwinConfig, State]
-
-
-@TIMM_KEYS.reader
-def from_timm(settings: Settings, given: ForeignTensors) -> Result:
-    """Map a SwinTransformer of timm."""
-    return _read(given, TIMM, settings, settings["img_size"])
-
-
-@TORCHVISION_KEYS.reader
-def from_torchvision(settings: Settings, given: ForeignTensors) -> Result:
-    """Map a SwinTransformer of torchvision (not of its version 2), with its `image_size`."""
-    return _read(given, TORCHVISION, settings, settings["image_size"])
-
-
-@HF_KEYS.reader
-def from_hf(settings: Settings, given: ForeignTensors) -> Result:
-    """Map a SwinForImageClassification of Hugging Face."""
-    return _read(given, HF, settings, settings["image_size"])
-
-
-def _read(given: ForeignTensors, names: Names, settings: Settings, size: Any) -> Result:
-    kernel, state = patches(given, names.patches)
-    state |= given.module(names.patch_norm, "norm_patches")
+def _read(
+    settings: Settings, weights: ForeignTensors, names: dict[str, Any]
+) -> tuple[SwinConfig, State]:
+    """Map a Swin of timm, of Hugging Face or of torchvision (not its version 2)."""
+    kernel, state = patches(weights, names["patches"])
+    state |= weights.module(names["patch_norm"], "norm_patches")
     layers = []
-    for stage in range(-(-given.count(names.stages) // names.parts)):
+    for stage in range(-(-weights.count(names["stages"]) // names["parts"])):
         numbers = {"stage": stage, "before": stage - 1, "even": 2 * stage, "odd": 2 * stage + 1}
-        blocks, ours = names.blocks.format(**numbers), f"stages.{stage}"
+        blocks, ours = names["blocks"].format(**numbers), f"stages.{stage}"
         if stage:
-            merge = names.merge.format(**numbers)
-            state |= given.module(f"{merge}.norm", f"{ours}.merge.norm")
-            state |= given.convolution(f"{merge}.reduction", f"{ours}.merge.project")
-        layers.append(given.count(f"{blocks}."))
+            merge = names["merge"].format(**numbers)
+            state |= weights.module(f"{merge}.norm", f"{ours}.merge.norm")
+            state |= weights.convolution(f"{merge}.reduction", f"{ours}.merge.project")
+        layers.append(weights.count(f"{blocks}."))
         for layer in range(layers[-1]):
             theirs, mine = f"{blocks}.{layer}", f"{ours}.blocks.{layer}"
-            state |= given.modules(theirs, mine, names.block)
-            attention = f"{theirs}.{names.attention}"
-            qkv = [f"{attention}.{part}" for part in names.qkv]
-            state |= packed(given, qkv, f"{mine}.attention.attention.qkv")
-            table = given.take(f"{attention}.relative_position_bias_table")
+            state |= weights.modules(theirs, mine, names["block"])
+            attention = f"{theirs}.{names['attention']}"
+            qkv = [f"{attention}.{part}" for part in names["qkv"]]
+            state |= packed(weights, qkv, f"{mine}.attention.attention.qkv")
+            table = weights.take(f"{attention}.relative_position_bias_table")
             state[f"{mine}.attention.bias.table"] = table
-    state |= given.module(names.norm, "norm")
-    state |= given.module(names.head, "head")
-    return _config(state, kernel, layers, settings, size, names.edges), state
+    state |= weights.module(names["norm"], "norm")
+    state |= weights.module(names["head"], "head")
+    return _config(state, kernel, layers, settings, names), state
 
 
 def _config(
@@ -155,14 +48,13 @@ def _config(
     kernel: Tensor,
     layers: list[int],
     settings: Settings,
-    size: Any,
-    edges: EdgesName,
+    names: dict[str, Any],
 ) -> SwinConfig:
     window = settings["window_size"]
     if isinstance(window, list | tuple) and len(window) != 2:
         window = single(window, "window_size")
     config = SwinConfig(
-        **height_width(size),
+        **height_width(settings[names["size"]]),
         channels=kernel.shape[1],
         patch=kernel.shape[2],
         dim=kernel.shape[0],
@@ -171,7 +63,7 @@ def _config(
         window=height_and_width(window),
         expansion=len(state["stages.0.blocks.0.feedforward.expand.bias"]) / kernel.shape[0],
         classes=len(state["head.bias"]),
-        edges=edges,
+        edges=names["edges"],
     )
     for stage, (rows, columns) in enumerate(config.windows):
         found = len(state[f"stages.{stage}.blocks.0.attention.bias.table"])
@@ -182,3 +74,8 @@ def _config(
                 "image size and window size are stated."
             )
     return config
+
+
+from_timm = converter("timm swin", _read)
+from_torchvision = converter("torchvision swin", _read)
+from_hf = converter("hf swin", _read)

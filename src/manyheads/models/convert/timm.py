@@ -1,16 +1,16 @@
 """timm's VisionTransformer -> our Vit, our Deit, or Hybrid where a ResNet makes the tokens."""
 
-from dataclasses import replace
 from typing import Any
 
 import torch
 
 from manyheads.errors import UsageError
-from manyheads.models.convert.converter import Keys
+from manyheads.models.convert.converter import ACTIVATION_NAMES, keys, name_map
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State
 from manyheads.models.convert.layers import (
-    ACTIVATION_NAMES,
     LAYER_SCALE,
+    MLP,
+    encoder_blocks,
     grid_positions,
     image_size,
     layer_scales,
@@ -24,63 +24,25 @@ from manyheads.models.hybrid import STEM_STRIDE, HybridConfig
 from manyheads.models.image_encoder import Pool
 from manyheads.models.vit import VitConfig
 
-# Arguments of timm's constructors that matter to training only.
-IDLE = """
-    attn_drop_rate drop_block_rate drop_path_rate drop_rate fix_init patch_drop_rate pos_drop_rate
-    proj_drop_rate weight_init zero_init_last
-"""
-CONVOLUTIONAL = Keys(
-    kind="timm ResNet",
-    read={"img_size": 224},
-    only={"act_layer": ("relu",), "global_pool": ("avg",)},
-    shown="in_chans=channels num_classes=classes",
-    idle=IDLE,
-)
-DEIT = Keys(
-    kind="timm DeiT",
-    read={"img_size": 224, "num_heads": 12, "norm_eps": 1e-6},  # of `norm_layer`, no number
-    only={"act_layer": (None, *ACTIVATION_NAMES), "global_pool": (None, "token")},
-    shown="""
-        embed_dim=dim depth=layers in_chans=channels num_classes=classes patch_size=patch
-        class_token init_values mlp_ratio no_embed_class qkv_bias
-    """,
-    idle=f"{IDLE} dynamic_img_size",
-)
-VIT = replace(
-    DEIT,
-    kind="timm ViT",
-    read={**DEIT.read, "init_values": None, "num_groups": 32, "pre_norm": False},
-    only={**DEIT.only, "global_pool": (None, "token", "avg", "map")},
-    shown=f"{DEIT.shown} pre_norm=embedding_norm reg_tokens=registers fc_norm final_norm",
-)
-# Modules of a block, theirs and ours; queries, keys and values may come without a bias.
-ATTENTION = {
-    "norm1": "around_attention.norm",
-    "attn.proj": "attention.out",
-    "norm2": "around_feedforward.norm",
-}
-MLP = {"mlp.fc1": "feedforward.expand", "mlp.fc2": "feedforward.contract"}
-BLOCK = ATTENTION | MLP
-# Modules of the pool with a learned query, but for its queries, keys and values.
-POOL = {"proj": "attention.out", "norm": "norm"} | MLP
+ATTENTION, POOL = name_map("timm vit"), name_map("timm vit pool")
 # Convolutions of a residual block with the norms behind them, theirs and ours.
 RESIDUAL = {"1": "reduce", "2": "mix", "3": "expand"}
 BACKBONE = "patch_embed.backbone"
 
 
-@DEIT.reader
-def deit(settings: Settings, given: ForeignTensors) -> tuple[DeitConfig, State]:
+@keys("timm deit").reader
+def deit(settings: Settings, weights: ForeignTensors) -> tuple[DeitConfig, State]:
     """Map a VisionTransformerDistilled; without the distillation token it is a plain ViT."""
-    kernel, state = patches(given, "patch_embed.proj")
-    state["pool.token"] = torch.cat((given.take("cls_token"), given.take("dist_token")), dim=1)
-    positions = given.take("pos_embed")[0]
-    depth, parts = _take_blocks(given, state)
+    kernel, state = patches(weights, "patch_embed.proj")
+    state["pool.token"] = torch.cat((weights.take("cls_token"), weights.take("dist_token")), dim=1)
+    positions = weights.take("pos_embed")[0]
+    depth, parts = _take_blocks(weights, state)
     for theirs, ours in {
         "norm": "encoder.norm",
         "head": "head",
         "head_dist": "teacher_head",
     }.items():
-        state |= given.module(theirs, ours)
+        state |= weights.module(theirs, ours)
     shape = vit_shape(state, kernel, settings["img_size"], depth)
     shape["activation"] = ACTIVATION_NAMES[settings["act_layer"] or "gelu"]
     config = DeitConfig(**shape | parts, heads=settings["num_heads"], norm_eps=settings["norm_eps"])
@@ -88,8 +50,8 @@ def deit(settings: Settings, given: ForeignTensors) -> tuple[DeitConfig, State]:
     return config, state
 
 
-@VIT.reader
-def vit(settings: Settings, given: ForeignTensors) -> tuple[VitConfig, State]:
+@keys("timm vit").reader
+def vit(settings: Settings, weights: ForeignTensors) -> tuple[VitConfig, State]:
     """Map a VisionTransformer: any pool but the maximum, with a head or without.
 
     So CLIP's, SigLIP's, DINOv2's and DeiT III's encoders are read: with registers, LayerScale, a
@@ -99,35 +61,37 @@ def vit(settings: Settings, given: ForeignTensors) -> tuple[VitConfig, State]:
     Hybrid. What the tensors say is checked against the settings; `num_groups` in them is of a
     hybrid's norms, and `wanted_size`, the user's image size, may explain a grid that is not square.
     """
-    hybrid, state = _backbone(given)
-    clip = "norm_pre.weight" in given
+    hybrid, state = _backbone(weights)
+    clip = "norm_pre.weight" in weights
     kernel, taken = patches(
-        given,
+        weights,
         "patch_embed.proj",
         "patches.patches.project" if hybrid else "patches.project",
         bias=not clip,
     )
     state |= taken
-    positions = given.take("pos_embed")[0]
-    has_token, after = "cls_token" in given, "fc_norm.weight" in given
-    tokens = [given.take(name) for name in ("cls_token", "reg_token") if name in given]
+    positions = weights.take("pos_embed")[0]
+    has_token, after = "cls_token" in weights, "fc_norm.weight" in weights
+    tokens = [weights.take(name) for name in ("cls_token", "reg_token") if name in weights]
     if tokens:
         state["pool.token"] = torch.cat(tokens, dim=1)
     extra = sum(each.shape[1] for each in tokens)
     if clip:
-        state |= given.module("norm_pre", "embedding_norm")
-    depth, parts = _take_blocks(given, state)
-    state |= given.module("fc_norm", "pool_norm") if after else given.module("norm", "encoder.norm")
-    pools = "attn_pool.latent" in given
+        state |= weights.module("norm_pre", "embedding_norm")
+    depth, parts = _take_blocks(weights, state)
+    state |= (
+        weights.module("fc_norm", "pool_norm") if after else weights.module("norm", "encoder.norm")
+    )
+    pools = "attn_pool.latent" in weights
     if pools:
-        state |= _attention_pool(given)
+        state |= _attention_pool(weights)
     pool = pool_name(settings["global_pool"], has_token, after, pools)
     representation = None
-    if "pre_logits.fc.weight" in given:
-        state |= given.module("pre_logits.fc", "representation.0")
+    if "pre_logits.fc.weight" in weights:
+        state |= weights.module("pre_logits.fc", "representation.0")
         representation = len(state["representation.0.bias"])
-    if "head.weight" in given:
-        state |= given.module("head", "head")
+    if "head.weight" in weights:
+        state |= weights.module("head", "head")
     stride = STEM_STRIDE * 2 ** max(len(hybrid["depths"]) - 1, 0) if hybrid else 1
     stated = settings["img_size"], settings.get("wanted_size")
     size = image_size(len(positions), extra, stride * kernel.shape[2], stated)
@@ -159,55 +123,52 @@ def vit(settings: Settings, given: ForeignTensors) -> tuple[VitConfig, State]:
     return config, state
 
 
-def _take_blocks(given: ForeignTensors, state: State) -> tuple[int, dict[str, Any]]:
+def _take_blocks(weights: ForeignTensors, state: State) -> tuple[int, dict[str, Any]]:
     """Take the blocks of a VisionTransformer, and count them; say which parts they have."""
-    depth = given.count("blocks.")
-    parts: dict[str, Any] = {}
+    fc1, fc2 = weights.shape("blocks.0.mlp.fc1.weight"), weights.shape("blocks.0.mlp.fc2.weight")
+    gated = bool(fc1) and fc1[:1] == tuple(2 * each for each in fc2[1:])  # gate and values in one
+    modules = ATTENTION if gated else ATTENTION | MLP
+    depth = encoder_blocks(weights, "blocks.", state, modules, ["attn.qkv"])
+    parts: dict[str, Any] = {"activation": "swiglu"} if gated else {}
     for block in range(depth):
         theirs, ours = f"blocks.{block}", f"encoder.blocks.{block}"
-        state |= given.modules(theirs, ours, ATTENTION)
-        state |= packed(given, [f"{theirs}.attn.qkv"], f"{ours}.attention.qkv")
-        fc1, fc2 = f"{theirs}.mlp.fc1", f"{theirs}.mlp.fc2"
-        rows, columns = given.shape(f"{fc1}.weight")[:1], given.shape(f"{fc2}.weight")[1:]
-        if rows and rows == tuple(2 * each for each in columns):  # gate and values in one
-            parts["activation"] = "swiglu"
-            state |= swiglu(given, fc1, fc2, f"{ours}.feedforward")
-        else:
-            state |= given.modules(theirs, ours, MLP)
-        if f"{theirs}.ls1.gamma" in given:
+        if gated:
+            both = f"{theirs}.mlp.fc1", f"{theirs}.mlp.fc2"
+            state |= swiglu(weights, *both, f"{ours}.feedforward")
+        if f"{theirs}.ls1.gamma" in weights:
             parts["layer_scale"] = LAYER_SCALE
-            names = {"ls1.gamma": "around_attention", "ls2.gamma": "around_feedforward"}
-            pairs = {f"{theirs}.{key}": f"{ours}.{value}" for key, value in names.items()}
-            state |= layer_scales(given, pairs)
+            state |= layer_scales(weights, theirs, ours, ("ls1.gamma", "ls2.gamma"))
     return depth, parts
 
 
-def _attention_pool(given: ForeignTensors) -> State:
-    state = {"pool.query": given.take("attn_pool.latent")}
-    state |= packed(given, ["attn_pool.q", "attn_pool.kv"], "pool.attention.qkv")
-    return state | given.modules("attn_pool", "pool", POOL)
+def _attention_pool(weights: ForeignTensors) -> State:
+    state = {"pool.query": weights.take("attn_pool.latent")}
+    state |= packed(weights, ["attn_pool.q", "attn_pool.kv"], "pool.attention.qkv")
+    return state | weights.modules("attn_pool", "pool", POOL)
 
 
-def _backbone(given: ForeignTensors) -> tuple[dict[str, Any], State]:
+def _backbone(weights: ForeignTensors) -> tuple[dict[str, Any], State]:
     """Take the ResNet, if there is one; return what HybridConfig says of it, and its state."""
-    whole = f"{BACKBONE}.stem.conv.weight" in given
-    if not whole and f"{BACKBONE}.conv.weight" not in given:
+    whole = f"{BACKBONE}.stem.conv.weight" in weights
+    if not whole and f"{BACKBONE}.conv.weight" not in weights:
         return {}, {}
     stem = f"{BACKBONE}.stem" if whole else BACKBONE
-    state = given.convolution(f"{stem}.conv", "patches.stem.convolution")
-    state |= given.module(f"{stem}.norm", "patches.stem.norm")
+    state = weights.convolution(f"{stem}.conv", "patches.stem.convolution")
+    state |= weights.module(f"{stem}.norm", "patches.stem.norm")
     depths: list[int] = []
-    for stage in range(given.reach(BACKBONE + ".stages.{}.blocks.0.conv1.weight")):
-        depths.append(given.count(f"{BACKBONE}.stages.{stage}.blocks."))
+    for stage in range(weights.reach(BACKBONE + ".stages.{}.blocks.0.conv1.weight")):
+        depths.append(weights.count(f"{BACKBONE}.stages.{stage}.blocks."))
         for block in range(depths[-1]):
             theirs = f"{BACKBONE}.stages.{stage}.blocks.{block}"
             ours = f"patches.stages.{stage}.{block}"
             pairs = [(f"conv{n}", f"norm{n}", part) for n, part in RESIDUAL.items()]
-            if f"{theirs}.downsample.conv.weight" in given:
+            if f"{theirs}.downsample.conv.weight" in weights:
                 pairs.append(("downsample.conv", "downsample.norm", "shortcut"))
             for convolution, norm, part in pairs:
-                state |= given.convolution(f"{theirs}.{convolution}", f"{ours}.{part}.convolution")
-                state |= given.module(f"{theirs}.{norm}", f"{ours}.{part}.norm")
+                state |= weights.convolution(
+                    f"{theirs}.{convolution}", f"{ours}.{part}.convolution"
+                )
+                state |= weights.module(f"{theirs}.{norm}", f"{ours}.{part}.norm")
     width, channels = state["patches.stem.convolution.weight"].shape[:2]
     return {"depths": tuple(depths), "stem_width": width, "channels": channels}, state
 

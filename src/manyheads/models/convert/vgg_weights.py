@@ -1,34 +1,20 @@
 """VGG of torchvision and timm -> ours; at other sizes than 224 they differ (`models/vgg.py`)."""
 
-from dataclasses import replace
+from typing import Any
 
 from manyheads.errors import UsageError
-from manyheads.models.convert.converter import Keys
+from manyheads.models.convert.converter import converter
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State
 from manyheads.models.convert.layers import height_width
-from manyheads.models.convert.timm import CONVOLUTIONAL
-from manyheads.models.vgg import HeadName, VggConfig
-
-Result = tuple[VggConfig, State]
-
-
-@Keys(kind="torchvision VGG", read={"img_size": 224}).reader
-def from_torchvision(settings: Settings, given: ForeignTensors) -> Result:
-    """Map a VGG of torchvision."""
-    return _read(given, ("classifier.0", "classifier.3", "classifier.6"), "pooled", settings)
-
-
-@replace(CONVOLUTIONAL, kind="timm VGG").reader
-def from_timm(settings: Settings, given: ForeignTensors) -> Result:
-    """Map a VGG of timm."""
-    return _read(given, ("pre_logits.fc1", "pre_logits.fc2", "head.fc"), "dense", settings)
+from manyheads.models.vgg import VggConfig
 
 
 def _read(
-    given: ForeignTensors, linears: tuple[str, str, str], head: HeadName, settings: Settings
-) -> Result:
-    numbers = [n for n in range(100) if f"features.{n}.weight" in given]
-    normed = "features.1.running_mean" in given
+    settings: Settings, weights: ForeignTensors, names: dict[str, Any]
+) -> tuple[VggConfig, State]:
+    """Map a VGG of torchvision or timm."""
+    numbers = [n for n in range(100) if f"features.{n}.weight" in weights]
+    normed = "features.1.running_mean" in weights
     # Their numbers count convolutions, norms, ReLUs and halvings: where one is left over between
     # two convolutions, there is a halving.
     step = 3 if normed else 2
@@ -41,18 +27,18 @@ def _read(
     layer = depth = 0
     channels = None
     for number, following in zip(convolutions, [*convolutions[1:], -1], strict=True):
-        state |= given.module(f"features.{number}", f"layers.{layer}.0")
+        state |= weights.module(f"features.{number}", f"layers.{layer}.0")
         kernel = state[f"layers.{layer}.0.weight"]
         channels = channels or kernel.shape[1]
         if normed:
-            state |= given.batch_norm(f"features.{number + 1}", f"layers.{layer}.1")
+            state |= weights.batch_norm(f"features.{number + 1}", f"layers.{layer}.1")
         layer, depth = layer + 1, depth + 1
         if following != number + step:
             depths.append(depth)
             widths.append(len(kernel))
             layer, depth = layer + 1, 0
-    for theirs, ours in zip(linears, ("expand", "mix", "head"), strict=True):
-        module = given.module(theirs, ours)
+    for theirs, ours in zip(names["linears"], ("expand", "mix", "head"), strict=True):
+        module = weights.module(theirs, ours)
         # timm's are convolutions over the feature map.
         state |= module | {f"{ours}.weight": module[f"{ours}.weight"].flatten(1)}
     config = VggConfig(
@@ -63,6 +49,10 @@ def _read(
         hidden_size=len(state["mix.bias"]),
         classes=len(state["head.bias"]),
         norm="batch" if normed else "none",
-        head=head,
+        head=names["head"],
     )
     return config, state
+
+
+from_torchvision = converter("torchvision vgg", _read)
+from_timm = converter("timm vgg", _read)

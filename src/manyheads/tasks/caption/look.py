@@ -20,9 +20,10 @@ from manyheads.lens.trace.attention_reader import attentions
 from manyheads.lens.trace.grids import Crop
 from manyheads.lens.trace.module_shapes import ShapeLine, walk
 from manyheads.lens.view.image_view import Attribution, image_view
-from manyheads.looking.figures import figures_of_image, watched
+from manyheads.looking.figures import figures_of_image
 from manyheads.looking.image_overlays import shown_pixels
 from manyheads.looking.refusals import refuse_for_images
+from manyheads.looking.untrained import compared, watch
 from manyheads.nn.recording.token_grid import TokenGrid
 from manyheads.nn.recording.trace import Trace
 from manyheads.predict.image_inputs import ImageInput, named, opened
@@ -65,8 +66,9 @@ def look(predictor: Captioner, request: LookRequest) -> Explanation:
     if not tokens:
         raise UsageError("The caption is empty: there are no words to show.")
     source, target = teacher_forcing(predictor, image, language, tokens)
-    with watched(predictor.model) as seen:
-        logits = predictor.model(source, target[:, :-1])
+    seen, logits, _ = watch(
+        predictor, lambda each: each.model(source, target[:, :-1]), fresh=request.untrained
+    )
     wanted = target[:, 1:]
     prefix = len(language_prefix(predictor.tokenizer, language))
     chances = logits.float().log_softmax(dim=-1).gather(2, wanted[..., None])
@@ -103,7 +105,9 @@ def look(predictor: Captioner, request: LookRequest) -> Explanation:
     )
     figures = [costs, *figures_of_image(replace(seen, trace=_of_encoder(seen.trace)))]
     result = {"path": named(request.given), "answer": text}
-    return Explanation(result, replace(view, figures=figures), thumbnail(torch.from_numpy(shown)))
+    return Explanation(
+        result, replace(compared(view, seen), figures=figures), thumbnail(torch.from_numpy(shown))
+    )
 
 
 def shapes(predictor: Captioner, given: str) -> list[ShapeLine]:

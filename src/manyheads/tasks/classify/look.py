@@ -12,9 +12,10 @@ from manyheads.lens.thumbnail import thumbnail
 from manyheads.lens.trace.grids import Crop
 from manyheads.lens.trace.module_shapes import ShapeLine, walk
 from manyheads.lens.view.image_view import ImageView, image_view
-from manyheads.looking.figures import figures_of_image, watched
+from manyheads.looking.figures import figures_of_image
 from manyheads.looking.image_overlays import explain_class, shown_pixels
 from manyheads.looking.refusals import refuse_for_images
+from manyheads.looking.untrained import compared, watch
 from manyheads.predict.image_inputs import ImageInput, named, opened
 from manyheads.predict.task_pipeline import Explanation
 from manyheads.tasks.classify.predictor import Classifier
@@ -27,18 +28,21 @@ def explain_image(
     top: int = 5,
     target: str | None = None,
     baseline: str = "black",
-    integrated: bool | None = None,
+    integrated: bool | None = False,
+    fresh: bool = False,
 ) -> tuple[ImageView, Tensor]:
     """Classify an image with a recorder open, and explain one class: by default the most likely.
 
-    The view has the `top` classes and the explained one; of `baseline` see `explain_class`.
+    The view has the `top` classes and the explained one; of `baseline` see `explain_class`. If
+    `fresh`, it is of the untrained model, and explains the trained one's most likely class.
     Returns the view and the image, a large one smaller: (height, width) or (height, width, 3),
     0..255.
     """
     image = opened(given)
-    with watched(classifier.model) as seen:
-        (guesses,) = classifier.classify([image], top=len(classifier.labels))
-    label = guesses[0].label if target is None else target
+    seen, (guesses,), (own,) = watch(
+        classifier, lambda each: each.classify([image], top=len(each.labels)), fresh=fresh
+    )
+    label = own[0].label if target is None else target
     if label not in classifier.labels:
         raise UsageError(
             f"{classifier.folder.name} has no class {label!r}{nearest(label, classifier.labels)}"
@@ -49,7 +53,7 @@ def explain_image(
     pixels = classifier.pixels(image).to(device)
     images, black = classifier.preprocessing.normalise(torch.stack((pixels, 0 * pixels))).split(1)
     attributions, notes = explain_class(
-        classifier.model,
+        seen.model,
         images,
         target=classifier.labels.index(label),
         label=label,
@@ -72,7 +76,8 @@ def explain_image(
         attributions=attributions,
         notes=notes,
     )
-    return replace(view, figures=figures_of_image(seen)), thumbnail(torch.from_numpy(shown))
+    view = replace(compared(view, seen), figures=figures_of_image(seen))
+    return view, thumbnail(torch.from_numpy(shown))
 
 
 def look(predictor: Classifier, request: LookRequest) -> Explanation:
@@ -84,6 +89,7 @@ def look(predictor: Classifier, request: LookRequest) -> Explanation:
         target=request.target,
         baseline=request.baseline,
         integrated=request.integrated,
+        fresh=request.untrained,
     )
     return Explanation({"path": named(request.given)}, view, pixels)
 

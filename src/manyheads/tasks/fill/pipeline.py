@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from manyheads.data.text.sentences import Sentences
+from manyheads.data.text.corpus import Sentences
 from manyheads.tasks.fill.predictor import MaskFiller
 from manyheads.tasks.fill.recipe import FillRecipe
 from manyheads.tasks.fill.task import MaskedToken

@@ -7,9 +7,8 @@ import torch
 import torch.nn.functional as F
 from annotated_types import Gt, Lt
 
-from manyheads.data.text.sentences import Sentences
-from manyheads.data.tokenizers.byte_pieces import byte_pieces
-from manyheads.data.tokenizers.tokenizer import END, PAD, UNKNOWN, Piece, TextTokenizer
+from manyheads.data.text.corpus import Sentences
+from manyheads.data.tokenizers.tokenizer import END, PAD, UNKNOWN, Piece, TextTokenizer, byte_pieces
 from manyheads.errors import UsageError
 from manyheads.generation.token_details import behind_space
 from manyheads.models.masked_lm import MaskedLanguageModel

@@ -5,7 +5,7 @@ from typing import Any, cast
 from torch import nn
 
 from manyheads.asks.export_request import ParityRequest
-from manyheads.data.text.sentences import Sentences
+from manyheads.data.text.corpus import Sentences
 from manyheads.decode.sampling import Sampling
 from manyheads.doctor.outputs import Outputs, looping, one_sentence
 from manyheads.doctor.run_batches import Examined, LineWriter

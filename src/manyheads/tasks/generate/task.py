@@ -9,9 +9,8 @@ import torch
 import torch.nn.functional as F
 
 from manyheads.data.batching.batches import pad
-from manyheads.data.text.sentences import Sentences
-from manyheads.data.tokenizers.byte_pieces import byte_pieces
-from manyheads.data.tokenizers.tokenizer import END, PAD, START, UNKNOWN, TextTokenizer
+from manyheads.data.text.corpus import Sentences
+from manyheads.data.tokenizers.tokenizer import END, PAD, START, UNKNOWN, TextTokenizer, byte_pieces
 from manyheads.decode.beam import beam_search
 from manyheads.decode.constraints import Rule, SuppressTokens
 from manyheads.decode.sampling import Sampling, sample

@@ -10,7 +10,7 @@ import torch
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.asks.export_request import ParityRequest
 from manyheads.data.even_sample import evenly_spaced
-from manyheads.data.images.line_image import stack
+from manyheads.data.images.line_images import stack
 from manyheads.engines.engine_parity import Parity
 from manyheads.errors import DataError
 from manyheads.measure.parity_inputs import compare_engines, data_to_compare, relative_difference

@@ -11,7 +11,7 @@ from torch import Tensor
 from manyheads.asks.caption_request import Caption, CaptionAnswer, CaptionRequest, CaptionToken
 from manyheads.asks.load_options import LoadOptions
 from manyheads.data.images.image_file import naming
-from manyheads.data.images.line_image import LineImage, grey, line_pixels, padded_width
+from manyheads.data.images.line_images import LineImage, grey, line_pixels, padded_width
 from manyheads.data.images.line_layout import cut_wide, find_lines
 from manyheads.data.text.languages import base
 from manyheads.decode.ctc import CtcResult, best_path, prefix_search

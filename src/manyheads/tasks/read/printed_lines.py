@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from manyheads.data.checks.separation import hold_out_captioned
 from manyheads.data.images.captioned_images import CaptionedImages
-from manyheads.data.images.line_image import LineImage
-from manyheads.data.images.line_images import LineImages
+from manyheads.data.images.line_images import LineImage, LineImages
 from manyheads.data.synthetic.text_lines import (
     RenderedLines,
     Rendering,
@@ -16,15 +15,15 @@ from manyheads.data.synthetic.text_lines import (
     find_fonts,
     random_letters,
 )
-from manyheads.data.text.sentences import Sentences
+from manyheads.data.text.corpus import Sentences
 from manyheads.errors import RecipeError, nearest
 from manyheads.files import expand_user
 from manyheads.project.paths import data_root, find_data, here, split_selection
 from manyheads.recipe_data.caption_data import ReadData
 from manyheads.recipe_data.caption_splits import read_captioned, read_given
 from manyheads.recipe_data.named_splits import named
-from manyheads.recipe_data.sentence_data import SentenceData
 from manyheads.recipe_data.sentence_splits import sentences
+from manyheads.recipe_data.text_data import SentenceData
 from manyheads.streams import generator, stream
 
 IMAGE_FORMS = (".parquet", ".tar", ".json")  # that hold no plain texts

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import model_validator
 
-from manyheads.data.images.line_image import LineImage
+from manyheads.data.images.line_images import LineImage
 from manyheads.data.synthetic.text_lines import Rendering
 from manyheads.data.tokenizers.characters import PAD
 from manyheads.project.base_recipe import Recipe, Table

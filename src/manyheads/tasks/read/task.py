@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from manyheads.bounds import Count
 from manyheads.data.batching.batches import Batch
 from manyheads.data.batching.buckets import length_buckets, rank_part
-from manyheads.data.images.line_image import padded_width, stack
+from manyheads.data.images.line_images import padded_width, stack
 from manyheads.data.tokenizers.characters import PAD, Characters
 from manyheads.decode.ctc import CtcResult, best_path
 from manyheads.train.train_config import TrainConfig

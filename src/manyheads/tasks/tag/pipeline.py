@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import ClassVar
 
-from manyheads.data.text.sentences import Sentences
+from manyheads.data.text.corpus import Sentences
 from manyheads.data.tokenizers.characters import Characters
 from manyheads.data.tokenizers.spacing import without_spaces
 from manyheads.doctor.run_inspection import RunInspection

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from manyheads.data.batching.batches import pad
-from manyheads.data.text.sentences import Sentences
+from manyheads.data.text.corpus import Sentences
 from manyheads.data.tokenizers.characters import PAD, Characters
 from manyheads.data.tokenizers.spacing import without_spaces
 from manyheads.tokenwise.token_task import Examples, predict_batches

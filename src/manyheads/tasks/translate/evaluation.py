@@ -33,8 +33,8 @@ from manyheads.project.domain import store_domain
 from manyheads.project.folder import own_files
 from manyheads.project.paths import endings, find_data, here, make_room
 from manyheads.recipe_data.named_splits import inputs_of, named
-from manyheads.recipe_data.pair_data import PairData
 from manyheads.recipe_data.pair_splits import corpus_split, find_corpus, read_corpus
+from manyheads.recipe_data.text_data import PairData
 from manyheads.tasks.translate.domain_limits import set_domain, unusual_share
 from manyheads.tasks.translate.length_bins import length_bins
 from manyheads.tasks.translate.predictor import Translator

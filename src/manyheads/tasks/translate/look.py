@@ -16,9 +16,10 @@ from manyheads.lens.measures.token_losses import loss_table
 from manyheads.lens.trace.decoding_trace import decoded
 from manyheads.lens.trace.module_shapes import ShapeLine, walk
 from manyheads.lens.view.text_view import Span, StepView, TextView, text_view
-from manyheads.looking.figures import figures_of_text, watched
+from manyheads.looking.figures import figures_of_text
 from manyheads.looking.refusals import refuse_for_texts
 from manyheads.looking.text_overlays import Reading, explained
+from manyheads.looking.untrained import compared, untrained, watch
 from manyheads.looking.word_comparison import compare_words
 from manyheads.nn.recording.trace import Trace, record
 from manyheads.predict.task_pipeline import Explanation
@@ -27,20 +28,26 @@ from manyheads.tasks.translate.predictor import Translator
 from manyheads.tasks.translate.reference import reference_figure, teacher_forcing
 from manyheads.tasks.translate.word_alignment import reads_source
 
+CANDIDATES = 5  # of each step
+
 
 def explain_text(
-    translator: Translator, text: str, *, integrated: bool | None = None
+    translator: Translator,
+    text: str,
+    *,
+    integrated: bool | None = False,
+    fresh: bool = False,
+    prefix: str = "",
 ) -> tuple[str, TextView]:
     """Translate a text, then run the model once over text and translation with a recorder open.
 
-    Gradients are integrated if `integrated` is True, or None and the cost is low. Returns the
-    translation and its view.
+    `integrated` is that of `explain_reading`; if `fresh`, the recorded model is untrained; the
+    translation begins with `prefix`. Returns the translation and its view.
     """
     with record() as search:
-        source, target, best = _translated(translator, text)
+        source, target, best = _translated(translator, text, prefix)
     read, wanted = target[:, :-1], target[:, 1:]
-    with watched(translator.model) as seen:
-        logits = translator.model(source, read)
+    seen, logits, _ = watch(translator, lambda each: each.model(source, read), fresh=fresh)
     log_chances = logits.float().log_softmax(dim=-1).gather(2, wanted[..., None])
     chances = log_chances.exp()[0, :, 0].tolist()
     sources, targets = translator.tokenizers
@@ -61,10 +68,10 @@ def explain_text(
         output_spans=output_spans,
     )
     reading = Reading(
-        translator.model,
+        seen.model,
         source,
         wanted[0].tolist(),
-        lambda ids: translator.model(ids, read.expand(len(ids), -1)),
+        lambda ids: seen.model(ids, read.expand(len(ids), -1)),
         view.source,
         view.output,
         source_spans,
@@ -86,11 +93,17 @@ def explain_text(
     )
     aligned = (
         alignment_view(seen.trace, translator.alignment, len(best.tokens), len(view.source) - 1)
-        if reads_source(translator.model)
+        if reads_source(translator.model) and not fresh
         else None
     )
+    steps: list[StepView] = []  # an untrained model searched nothing
+    if not fresh:
+        steps = _likeliest(translator, best, logits) if prefix else _steps(translator, search, best)
     return best.text, replace(
-        view, figures=[costs, *figures], alignment=aligned, steps=_steps(translator, search, best)
+        compared(view, seen),
+        figures=[costs, *figures],
+        alignment=aligned,
+        steps=steps,
     )
 
 
@@ -110,9 +123,31 @@ def _steps(translator: Translator, search: Trace, best: Translation) -> list[Ste
     ]
 
 
-def _translated(translator: Translator, text: str) -> tuple[Tensor, Tensor, Translation]:
+def _likeliest(translator: Translator, best: Translation, logits: Tensor) -> list[StepView]:
+    """List the model's candidates at each token of a translation that was not all its own."""
+    name = translator.tokenizers.target.piece
+    chances, tokens = logits[0].float().softmax(dim=-1).topk(CANDIDATES)
+    return [
+        StepView(
+            name(token),
+            round(exp(log_probability), 6),
+            [(name(each), round(chance, 6)) for each, chance in zip(ids, likely, strict=True)],
+        )
+        for token, log_probability, ids, likely in zip(
+            best.tokens,
+            best.token_log_probabilities,
+            tokens.tolist(),
+            chances.tolist(),
+            strict=False,
+        )
+    ]
+
+
+def _translated(
+    translator: Translator, text: str, prefix: str = ""
+) -> tuple[Tensor, Tensor, Translation]:
     refuse_empty(text)
-    ((best, *_),) = translator.translate([text], details=True)
+    ((best, *_),) = translator.translate([text], prefixes=[prefix], details=True)
     return *teacher_forcing(translator, text, best.tokens), best
 
 
@@ -120,10 +155,17 @@ def look(predictor: Translator, request: LookRequest) -> Explanation:
     """Show where the translation comes from, and what the request asks for besides."""
     source = refuse_for_texts(predictor, request, translates=True)
     text = predictor.read_source(source).text
-    figures = compare_words(predictor, text, request)
+    shown = untrained(predictor) if request.untrained else predictor
+    figures = compare_words(shown, text, request)
     if request.reference is not None:
-        figures.insert(0, reference_figure(predictor, text, request.reference))
-    output, view = explain_text(predictor, text, integrated=request.integrated)
+        figures.insert(0, reference_figure(shown, text, request.reference))
+    output, view = explain_text(
+        predictor,
+        text,
+        integrated=request.integrated,
+        fresh=request.untrained,
+        prefix=request.prefix,
+    )
     told = {"text": text, "translation": output}
     return Explanation(told, replace(view, figures=[*figures, *view.figures]))
 

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import cast
 
-from manyheads.data.text.corpus import Corpus
-from manyheads.data.text.streamed_corpus import StreamedCorpus
+from manyheads.data.text.corpus import Corpus, StreamedCorpus
 from manyheads.data.tokenizers.token_store import TokenStore, encode_on_disk
 from manyheads.fit.inputs import digest, has_token_limit, refuse_longer
 from manyheads.generation.special_ids import SpecialIds
@@ -21,8 +20,8 @@ from manyheads.project.sentencepiece_files import (
     tokenizers,
 )
 from manyheads.recipe_data.named_splits import reject_test_splits
-from manyheads.recipe_data.pair_data import PairData
 from manyheads.recipe_data.pair_splits import corpus_split, training_corpus, with_joined_pairs
+from manyheads.recipe_data.text_data import PairData
 from manyheads.tasks.translate.initialize import start_vocabularies
 from manyheads.tasks.translate.recipe import TranslateRecipe
 from manyheads.tasks.translate.task import TranslateTask

@@ -12,7 +12,7 @@ from manyheads.bounds import Count, NotNegative
 from manyheads.data.augment.text_noise import TextNoise
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, PairTokenizerConfig
 from manyheads.project.base_recipe import Converted, Recipe, Table
-from manyheads.recipe_data.pair_data import PairData
+from manyheads.recipe_data.text_data import PairData
 from manyheads.train.train_config import TrainConfig
 
 

@@ -7,8 +7,7 @@ from typing import Any, ClassVar, cast
 from torch import nn
 
 from manyheads.asks.decode_config import DecodeConfig
-from manyheads.data.text.corpus import Corpus
-from manyheads.data.text.streamed_corpus import StreamedCorpus
+from manyheads.data.text.corpus import Corpus, StreamedCorpus
 from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.doctor import text_leakage
 from manyheads.doctor.finding import cut

@@ -11,8 +11,7 @@ from manyheads.asks.evaluate_request import EvaluateConfig
 from manyheads.data.augment.text_noise import TextNoise
 from manyheads.data.batching.batches import TextBatch, pad
 from manyheads.data.batching.buckets import length_buckets, rank_part
-from manyheads.data.text.corpus import Corpus
-from manyheads.data.text.streamed_corpus import StreamedCorpus
+from manyheads.data.text.corpus import Corpus, StreamedCorpus
 from manyheads.data.tokenizers.subword_sampling import SubwordSampler
 from manyheads.data.tokenizers.token_store import TokenStore, encode_in_memory
 from manyheads.data.tokenizers.tokenizer import OURS, Tokenizers

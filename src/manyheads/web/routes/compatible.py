@@ -5,6 +5,7 @@ https://github.com/LibreTranslate/LibreTranslate and https://developers.deepl.co
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter
@@ -14,15 +15,15 @@ from starlette.responses import Response
 from manyheads.asks.translate_request import TranslateRequest
 from manyheads.data.documents.document_formats import TEXT_FORMATS
 from manyheads.data.text.languages import base
-from manyheads.documents.document_translation import Document
+from manyheads.documents import document_translation as documents
 from manyheads.errors import UsageError
 from manyheads.web.asking import ask, served, while_connected
 from manyheads.web.bodies import check_texts
-from manyheads.web.document_sentences import translate_texts
+from manyheads.web.document_sentences import with_translator
 from manyheads.web.fields import JSON, read_fields
 from manyheads.web.glossaries import Glossaries
 from manyheads.web.language_guess import NAMES, guess
-from manyheads.web.problems import JsonResponse, ProblemError
+from manyheads.web.problems import JsonResponse, refusal
 from manyheads.web.served import Served, ServedModel
 
 libretranslate = APIRouter(tags=["LibreTranslate"])
@@ -63,10 +64,10 @@ def _text(given: dict[str, Any], name: str, default: str | None = None) -> str:
 
 def _texts(given: dict[str, Any], name: str) -> list[str]:
     value = given.get(name)
-    found = [value] if isinstance(value, str) else value
-    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
         raise UsageError(f"{name} is missing, or neither a text nor a list of texts.")
-    return found
+    return texts
 
 
 def _sources(models: Served) -> list[str]:
@@ -95,10 +96,10 @@ async def detect(http: HttpRequest) -> list[dict[str, Any]]:
     given = await read_fields(await http.body(), http.headers.get("content-type", ""))
     text = _text(given, "q")
     check_texts([text], served(http).limits)
-    found = guess(text, _sources(served(http)))
+    guesses = guess(text, _sources(served(http)))
     return [
         {"language": language, "confidence": round(100 * confidence, 1)}
-        for language, confidence in found
+        for language, confidence in guesses
         if confidence > 0
     ]
 
@@ -135,9 +136,9 @@ async def translate(http: HttpRequest) -> Response:
     target = _text(given, "target")
     source, detected = _text(given, "source", "auto"), None
     if source == "auto":
-        found = guess(" ".join(texts), _for_target(models, target))
-        source = found[0][0] if found else source
-        detected = {"language": source, "confidence": round(100 * found[0][1], 1) if found else 0}
+        guesses = guess(" ".join(texts), _for_target(models, target))
+        source, confidence = guesses[0] if guesses else (source, 0.0)
+        detected = {"language": source, "confidence": round(100 * confidence, 1) if guesses else 0}
     model = models.translator(TranslateRequest, source, target)
     work = translate_texts(models, model, texts, format=kind)
     translated = await while_connected(http, work, models.limits.answer)
@@ -155,11 +156,19 @@ async def translate(http: HttpRequest) -> Response:
     return JsonResponse(answer)
 
 
+async def translate_texts(
+    models: Served, model: ServedModel, texts: Sequence[str], **options: Any
+) -> list[documents.Document]:
+    """Translate texts that are independent of each other; they count as one document."""
+    work = partial(documents.translate_texts, texts=texts, **options)
+    return await with_translator(models, model, work, sum(map(len, texts)))
+
+
 def _for_target(models: Served, target: str) -> list[str]:
     """List the languages that are translated into one; all if none is."""
     pairs = [each.languages for each in models.translators(TranslateRequest)]
-    found = [str(one) for one, other in pairs if base(str(other)) == base(target)]
-    return found or _sources(models)
+    sources = [str(one) for one, other in pairs if base(str(other)) == base(target)]
+    return sources or _sources(models)
 
 
 def _number(value: Any) -> int:
@@ -185,25 +194,16 @@ async def _alternatives(
 _TAG = re.compile(r"[A-Za-z_][\w.:-]{0,63}")
 
 
-def _check_alone(http: HttpRequest) -> None:
-    """Refuse to keep a glossary that other processes at this address would not find.
+def _glossaries(http: HttpRequest) -> Glossaries:
+    """Return the glossaries that clients keep; they are gone when the server stops.
 
     Raises:
-        ProblemError: there are others.
+        ProblemError: replicas on several machines would not find them.
     """
-    if not http.app.state.settings.alone:
-        raise ProblemError(
-            501,
-            "Glossaries are not shared",
-            "This server is several processes, and a glossary would be in the memory of one.",
-            remedy="Serve with one process, or send terms to /api/v1/translate/document.",
-        )
-
-
-def _glossaries(http: HttpRequest) -> Glossaries:
-    """Return the glossaries that clients keep; they are gone when the server stops."""
-    found: Glossaries = http.app.state.glossaries
-    return found
+    kept: Glossaries | None = getattr(http.app.state, "glossaries", None)
+    if kept is None:
+        raise refusal("glossaries_of_one")
+    return kept
 
 
 @deepl.post(
@@ -218,8 +218,8 @@ async def translate_texts_of_deepl(http: HttpRequest) -> Response:
     check_texts(texts, models.limits)
     for name, allowed in AS_IT_IS.items():
         if (value := given.get(name)) not in (None, "", *allowed):
-            told = ", ".join(map(str, allowed)) or "none"
-            raise UsageError(f"`{name}` is {value!r:.80}, which no model here does: {told}.")
+            known = ", ".join(map(str, allowed)) or "none"
+            raise UsageError(f"`{name}` is {value!r:.80}, which no model here does: {known}.")
     handling = given.get("tag_handling")
     if handling not in (None, "", "xml", "html"):
         raise UsageError("tag_handling is neither xml nor html.")
@@ -236,7 +236,7 @@ async def translate_texts_of_deepl(http: HttpRequest) -> Response:
     ]
     protected = [_protect(text, ignored) for text in texts] if handling else texts
     work = _translate_each(
-        models, chosen, protected, format="html" if handling else "text", terms=terms
+        models, chosen, protected, format="html" if handling else "text", glossary=terms
     )
     translated = await while_connected(http, work, models.limits.answer)
     return JsonResponse(
@@ -244,44 +244,44 @@ async def translate_texts_of_deepl(http: HttpRequest) -> Response:
             "translations": [
                 {
                     "detected_source_language": base(str(model.languages[0])).upper(),
-                    "text": _unprotect(found.text) if handling else found.text,
+                    "text": _unprotect(document.text) if handling else document.text,
                     "billed_characters": len(text),  # nobody is billed; clients read it
                 }
                 # Beyond the protocol: clients ignore it.
-                | ({"notes": [*map(_unprotect, found.notes)]} if found.notes else {})
-                for model, text, found in zip(chosen, texts, translated, strict=True)
+                | ({"notes": [*map(_unprotect, document.notes)]} if document.notes else {})
+                for model, text, document in zip(chosen, texts, translated, strict=True)
             ]
         }
     )
 
 
 def _guessed(text: str, able: Sequence[str]) -> str | None:
-    found = guess(text, able)
-    return found[0][0] if found else None
+    guesses = guess(text, able)
+    return guesses[0][0] if guesses else None
 
 
 async def _translate_each(
     models: Served, chosen: Sequence[ServedModel], texts: Sequence[str], **options: Any
-) -> list[Document]:
+) -> list[documents.Document]:
     """Translate each text by the model chosen for it; those of one model together."""
-    found: dict[int, Document] = {}
+    by_place: dict[int, documents.Document] = {}
     for model in {each.name: each for each in chosen}.values():
         own = [place for place, each in enumerate(chosen) if each.name == model.name]
         given = [texts[place] for place in own]
         translated = await translate_texts(models, model, given, **options)
-        found.update(zip(own, translated, strict=True))
-    return [found[place] for place in range(len(texts))]
+        by_place.update(zip(own, translated, strict=True))
+    return [by_place[place] for place in range(len(texts))]
 
 
 def _tags(given: Any) -> list[str]:
-    found = given.split(",") if isinstance(given, str) else given or []
-    if isinstance(found, list) and len(found) > TAGS:
-        raise UsageError(f"ignore_tags has {len(found):,} names of tags: {TAGS} are allowed.")
-    if not isinstance(found, list) or not all(
-        isinstance(each, str) and _TAG.fullmatch(each.strip()) for each in found
+    names = given.split(",") if isinstance(given, str) else given or []
+    if isinstance(names, list) and len(names) > TAGS:
+        raise UsageError(f"ignore_tags has {len(names):,} names of tags: {TAGS} are allowed.")
+    if not isinstance(names, list) or not all(
+        isinstance(each, str) and _TAG.fullmatch(each.strip()) for each in names
     ):
         raise UsageError("ignore_tags is not a list of names of tags.")
-    return [each.strip() for each in found]
+    return [each.strip() for each in names]
 
 
 _MARK = ' translate="no" data-manyheads=""'
@@ -332,20 +332,12 @@ async def usage() -> dict[str, int]:
 )
 async def create_glossary(http: HttpRequest) -> dict[str, Any]:
     """Keep terms and their required translations until the server stops."""
-    _check_alone(http)
+    kept = _glossaries(http)
     given = await read_fields(await http.body(), http.headers.get("content-type", ""))
-    check_texts([_text(given, "entries"), _text(given, "name")], served(http).limits)
-    return (
-        _glossaries(http)
-        .add(
-            _text(given, "name"),
-            _text(given, "source_lang"),
-            _text(given, "target_lang"),
-            _text(given, "entries"),
-            _text(given, "entries_format", "tsv"),
-        )
-        .facts()
-    )
+    entries, name = _text(given, "entries"), _text(given, "name")
+    check_texts([entries, name], served(http).limits)
+    pair = _text(given, "source_lang"), _text(given, "target_lang")
+    return kept.add(name, *pair, entries, _text(given, "entries_format", "tsv")).facts()
 
 
 @deepl.get("/glossaries")

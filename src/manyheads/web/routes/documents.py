@@ -2,7 +2,9 @@
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter
@@ -12,13 +14,15 @@ from starlette.responses import Response, StreamingResponse
 from manyheads.asks.request import Answer, Request
 from manyheads.asks.translate_request import TranslateRequest
 from manyheads.data.documents.document_formats import format_of
-from manyheads.documents.document_translation import Document
+from manyheads.data.documents.glossary import Entry, Glossary
+from manyheads.documents.document_translation import Document, translate_document, translate_file
+from manyheads.documents.fallbacks import TextTranslator
 from manyheads.errors import UsageError
 from manyheads.strict_json import dumps
-from manyheads.web.asking import served, too_slow, while_connected
+from manyheads.web.asking import served, while_connected
 from manyheads.web.bodies import Body
-from manyheads.web.document_sentences import Progress, glossary, translate, translate_content
-from manyheads.web.problems import JsonResponse, ProblemError, described, problem
+from manyheads.web.document_sentences import UNPACKED, with_translator
+from manyheads.web.problems import JsonResponse, described, problem, refusal
 from manyheads.web.served import Served, ServedModel
 
 router = APIRouter(prefix="/api/v1/translate", tags=["texts"])
@@ -34,6 +38,26 @@ class DocumentBody(Request):
     target: str | None = None
     glossary: dict[str, str] | None = None  # terms and their required translations
     stream: bool = False  # lines of JSON: how far it is, and at last the document
+    lines: bool = False  # each line and each of its sentences, too
+
+
+class SentenceAnswer(Answer):
+    """A sentence, and how its translation came about: whole, guided, pieces or kept."""
+
+    source: str
+    translation: str
+    how: str
+    finished: bool
+    notes: tuple[str, ...]
+
+
+class LineAnswer(Answer):
+    """A line that has something to translate, and its sentences in order."""
+
+    number: int
+    source: str
+    translation: str
+    sentences: tuple[SentenceAnswer, ...]
 
 
 class DocumentAnswer(Answer):
@@ -42,6 +66,7 @@ class DocumentAnswer(Answer):
     model: str
     text: str
     notes: tuple[str, ...] = ()
+    lines: tuple[LineAnswer, ...] | None = None  # if they were asked for
 
 
 class FileQuery(Request):
@@ -121,26 +146,24 @@ async def document(http: HttpRequest) -> Response:
     given: DocumentBody = await DOCUMENT.read(http)
     models = served(http)
     if len(given.text) > models.limits.document:
-        raise ProblemError(
-            413,
-            "Too large",
-            f"A document may have {models.limits.document:,} characters.",
-            remedy="Divide the document.",
-        )
+        raise refusal("document", most=models.limits.document, count=len(given.text))
     model = _model(models, given)
-    terms = glossary(given.glossary) if given.glossary else None
+    terms = None
+    if given.glossary:
+        terms = Glossary(Entry(*pair) for pair in given.glossary.items())
+    work = partial(translate_document, text=given.text, format=given.format, glossary=terms)
 
-    def work(progress: Progress | None) -> Coroutine[Any, Any, Document]:
-        kind = given.format
-        return translate(models, model, given.text, format=kind, terms=terms, progress=progress)
-
-    def answer(found: Document) -> dict[str, Any]:
-        return DocumentAnswer(model=model.name, text=found.text, notes=found.notes).to_json()
+    def answer(translated: Document) -> dict[str, Any]:
+        lines = None
+        if given.lines:
+            lines = tuple(LineAnswer(**asdict(line)) for line in translated.lines)
+        notes, text = translated.notes, translated.text
+        return DocumentAnswer(model=model.name, text=text, notes=notes, lines=lines).to_json()
 
     if given.stream:
-        return _streamed(work, answer, models, http.url.path)
-    found = await while_connected(http, work(None), models.limits.document_answer)
-    return JsonResponse(answer(found))
+        return _streamed(http, model, work, len(given.text), answer, lines=given.lines)
+    translated = await _translate(http, model, work, len(given.text), lines=given.lines)
+    return JsonResponse(answer(translated))
 
 
 @router.post("/file", response_class=Response, openapi_extra=_file_openapi())
@@ -162,16 +185,17 @@ async def file(http: HttpRequest) -> Response:
     kind = given.format or _BY_MEDIA.get(media)
     kind = format_of(given.name or "", kind)
 
-    def work(progress: Progress | None) -> Coroutine[Any, Any, Document]:
-        return translate_content(models, model, content, format=kind, progress=progress)
+    work = partial(
+        translate_file, content=content, name="The document", format=kind, unpacked=UNPACKED
+    )
 
-    def answer(found: Document) -> dict[str, Any]:
-        packed = base64.b64encode(found.content).decode()
-        return FileAnswer(model=model.name, content=packed, notes=found.notes).to_json()
+    def answer(translated: Document) -> dict[str, Any]:
+        packed = base64.b64encode(translated.content).decode()
+        return FileAnswer(model=model.name, content=packed, notes=translated.notes).to_json()
 
     if given.stream:
-        return _streamed(work, answer, models, http.url.path)
-    found = await while_connected(http, work(None), models.limits.document_answer)
+        return _streamed(http, model, work, None, answer)
+    found = await _translate(http, model, work, None)
     media, ending = _MEDIA[kind]
     headers = {"Content-Disposition": f"attachment; filename=translated.{ending}"}
     return Response(found.content, media_type=media, headers=headers | _header(found.notes))
@@ -194,40 +218,59 @@ def _model(models: Served, given: "DocumentBody | FileQuery") -> ServedModel:
     return models.translator(TranslateRequest, given.source, given.target)
 
 
+Work = Callable[[TextTranslator], Document]
+
+
+async def _translate(
+    http: HttpRequest,
+    model: ServedModel,
+    work: Work,
+    characters: int | None,
+    *,
+    lines: bool = False,
+) -> Document:
+    models = served(http)
+    translated = with_translator(models, model, work, characters, lines=lines)
+    return await while_connected(http, translated, models.limits.document_answer)
+
+
 def _streamed(
-    work: Callable[[Progress], Coroutine[Any, Any, Document]],
+    http: HttpRequest,
+    model: ServedModel,
+    work: Work,
+    characters: int | None,
     answer: Callable[[Document], dict[str, Any]],
-    models: Served,
-    where: str,
+    *,
+    lines: bool = False,
 ) -> Response:
-    told: asyncio.Queue[tuple[int, int] | None] = asyncio.Queue()
+    models, steps = served(http), asyncio.Queue[tuple[int, int] | None]()
     loop = asyncio.get_running_loop()
 
     def progress(done: int, of: int) -> None:
-        loop.call_soon_threadsafe(told.put_nowait, (done, of))
+        loop.call_soon_threadsafe(steps.put_nowait, (done, of))
 
     async def bounded() -> Document:
         seconds = models.limits.document_answer
         try:
             async with asyncio.timeout(seconds):
-                return await work(progress)
+                return await with_translator(models, model, work, characters, progress, lines=lines)
         except TimeoutError:
-            raise too_slow(seconds) from None
+            raise refusal("too_slow", seconds=seconds, retry_after=seconds / 4) from None
 
-    lines = _lines(asyncio.create_task(bounded()), told, answer, where)
-    return StreamingResponse(lines, media_type="application/x-ndjson")
+    content = _lines(asyncio.create_task(bounded()), steps, answer, http.url.path)
+    return StreamingResponse(content, media_type="application/x-ndjson")
 
 
 async def _lines(
     work: "asyncio.Task[Document]",
-    told: "asyncio.Queue[Any]",
+    steps: "asyncio.Queue[Any]",
     answer: Callable[[Document], dict[str, Any]],
     where: str,
 ) -> AsyncIterator[bytes]:
     """Write a line for each step, and one for the document; a client that leaves ends the work."""
-    work.add_done_callback(lambda _: told.put_nowait(None))
+    work.add_done_callback(lambda _: steps.put_nowait(None))
     try:
-        while (step := await told.get()) is not None:
+        while (step := await steps.get()) is not None:
             yield _line({"translated": step[0], "of": step[1]})
         try:
             yield _line(answer(work.result()))

@@ -31,7 +31,7 @@ from manyheads.picture_translation import (
     translate_paragraphs,
 )
 from manyheads.web.asking import image_job, job_of, served, while_connected
-from manyheads.web.bodies import Body, body, check_limits, encoded_images
+from manyheads.web.bodies import Body, answered, answers_of, body, check_limits, encoded_images
 from manyheads.web.document_sentences import with_translator
 from manyheads.web.problems import JsonResponse
 from manyheads.web.request_images import EncodedImage, cost_of, room_for
@@ -66,25 +66,9 @@ SEARCH = body(
 )
 
 
-class Classes(Answer):
-    """An answer for each image, in order."""
-
-    model: str
-    answers: tuple[ClassifyAnswer, ...]
-
-
-class Captions(Answer):
-    """An answer for each image, in order."""
-
-    model: str
-    answers: tuple[CaptionAnswer, ...]
-
-
-class Readings(Answer):
-    """An answer for each image, in order."""
-
-    model: str
-    answers: tuple[ReadAnswer, ...]
+Classes = answers_of("Classes", ClassifyAnswer)
+Captions = answers_of("Captions", CaptionAnswer)
+Readings = answers_of("Readings", ReadAnswer)
 
 
 class SeenImage(FoundImage):
@@ -116,8 +100,7 @@ async def classify(http: HttpRequest) -> Response:
         fits = [m.name for m in models.models.values() if _classifies(m, words=bool(given.labels))]
         name = fits[0] if fits else None
     model = models.find(name, ClassifyRequest, verb="classify images")
-    answers = await _ask(http, CLASSIFY, given, model)
-    return JsonResponse({"model": model.name, "answers": [each.to_json() for each in answers]})
+    return answered(model.name, await _ask(http, CLASSIFY, given, model))
 
 
 def _classifies(model: ServedModel, *, words: bool) -> bool:
@@ -131,8 +114,7 @@ async def caption(http: HttpRequest) -> Response:
     model = served(http).find(
         _describer(served(http), given.model, reads=False), CaptionRequest, verb="describe images"
     )
-    answers = await _ask(http, CAPTION, given, model)
-    return JsonResponse({"model": model.name, "answers": [each.to_json() for each in answers]})
+    return answered(model.name, await _ask(http, CAPTION, given, model))
 
 
 @router.post("/read", response_model=Readings, openapi_extra=READ.openapi())
@@ -145,7 +127,7 @@ async def read(http: HttpRequest) -> Response:
     images = await _images(given, models.limits)
     work = _read(models, reader, READ.make(given, images=()), images)
     answers = await while_connected(http, work, models.limits.answer)
-    return JsonResponse({"model": reader.name, "answers": [each.to_json() for each in answers]})
+    return answered(reader.name, answers)
 
 
 async def _read(
@@ -160,28 +142,27 @@ async def _read(
             translator = models.find(asked.translator, TranslateRequest, verb="translate")
         else:
             translator = models.translator(TranslateRequest, reads, to)
-        source, target = translator.languages
-        to = to or target
-        check_translator(translator.name, source, target, reader=reader.name, reads=reads, to=to)
-    found = await reader.queue.ask(image_job(CaptionRequest(images=()), images))
+        pair = translator.languages
+        to = check_translator(translator.name, pair, asked, reader=reader.name, reads=reads)
+    captions = await reader.queue.ask(image_job(CaptionRequest(images=()), images))
     if translator is None:
-        return [read_answer(each, None, None) for each in found]
+        return [read_answer(each, None, None) for each in captions]
 
-    length = sum(len(each.text or "") for each in found)
-    return await with_translator(models, translator, _TranslateRead(found, to), length)
+    length = sum(len(each.text or "") for each in captions)
+    return await with_translator(models, translator, _TranslateRead(captions, to), length)
 
 
 @dataclass(frozen=True)
 class _TranslateRead:
     """Translate what was read of images."""
 
-    found: Sequence[CaptionAnswer]
+    captions: Sequence[CaptionAnswer]
     to: str | None
 
     def __call__(self, own: TextTranslator) -> list[ReadAnswer]:
         """Translate it."""
         translate = partial(translate_paragraphs, own)
-        return [read_answer(each, self.to, translate) for each in self.found]
+        return [read_answer(each, self.to, translate) for each in self.captions]
 
 
 async def _language_of(reader: ServedModel) -> str | None:
@@ -254,12 +235,12 @@ async def search(http: HttpRequest) -> Response:
         cost = IMAGE_TOKENS * len(images) + cost_of(images)
         work = models.index.call(_ByImages(images, given.top), cost=cost)
         answers += await while_connected(http, work, models.limits.answer)
-    found = [each.to_json() for each in answers]
+    answered = [each.to_json() for each in answers]
     if given.thumbnails:
-        for answer in found:
+        for answer in answered:
             for each in answer.get("images", ())[:THUMBNAILS]:
                 each["thumbnail"] = await asyncio.to_thread(_thumbnail, each["path"])
-    return JsonResponse({"answers": found})
+    return JsonResponse({"answers": answered})
 
 
 def _thumbnail(path: str) -> str | None:

@@ -15,7 +15,8 @@ from manyheads.errors import UsageError
 from manyheads.looking.look_inside import head_steps_at, look_at
 from manyheads.web.asking import served, while_connected
 from manyheads.web.bodies import Body, body, check_texts, encoded_images
-from manyheads.web.problems import JsonResponse, ProblemError
+from manyheads.web.ideas import lessons
+from manyheads.web.problems import JsonResponse, refusal
 from manyheads.web.request_images import EncodedImage, cost_of, room_for
 from manyheads.web.served import Served
 
@@ -78,10 +79,10 @@ class _LookAt:
     def __call__(self, own: Any) -> Any:
         """Look."""
         with self.asked.opened() as request:
-            found = look_at(own, request)
+            result = look_at(own, request)
         if self.form == "html":
-            return found.html()
-        return found.page() if self.form == "page" else found.to_json()
+            return result.html()
+        return result.page() if self.form == "page" else result.to_json()
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,12 @@ class _StepsOfHead:
             return head_steps_at(own, request, self.site, self.head, self.row).to_json()
 
 
+@router.get("/learn")
+def learn() -> dict[str, Any]:
+    """List the ideas of the atlas that have a live figure, and what is often said wrongly."""
+    return lessons()
+
+
 @router.post("/look", openapi_extra=LOOK.openapi())
 async def look(http: HttpRequest) -> Response:
     """Run a model on a text or an image with a recorder open."""
@@ -107,12 +114,12 @@ async def look(http: HttpRequest) -> Response:
         raise UsageError(f"The form is {given.form[:80]!r}. Allowed: {', '.join(FORMS)}.")
     integrated = None if given.integrated else False  # None: as long as it costs little
     asked, cost = await _request(http, LOOK, given, integrated=integrated)
-    found = await _ask(http, given.model, _LookAt(asked, given.form), cost)
+    result = await _ask(http, given.model, _LookAt(asked, given.form), cost)
     if given.form == "html":
         headers = {"Content-Disposition": "attachment; filename=look.html"}
-        page = found.encode("utf-8", "replace")
+        page = result.encode("utf-8", "replace")
         return Response(page, media_type="text/html; charset=utf-8", headers=headers)
-    return JsonResponse(found)
+    return JsonResponse(result)
 
 
 @router.post("/look/head", openapi_extra=HEAD.openapi())
@@ -154,13 +161,7 @@ def _check_length(models: Served, model: str, texts: tuple[str, ...]) -> None:
     """
     length = models.count_tokens(models.by_name(model), texts)
     if length > models.limits.look:
-        raise ProblemError(
-            413,
-            "Too large",
-            f"A look takes texts of {models.limits.look:,} tokens in all; these have {length:,}.",
-            remedy="Give fewer or shorter sentences; without a server, `manyheads look` takes "
-            "longer ones.",
-        )
+        raise refusal("look", most=models.limits.look, count=length)
 
 
 async def _ask(http: HttpRequest, name: str, act: Any, cost: int) -> Any:

@@ -17,11 +17,11 @@ router = APIRouter(tags=["server"])
 @router.get("/api/v1/models")
 async def models(http: HttpRequest) -> dict[str, Any]:
     """List the models, the first of each kind being its default."""
-    found = served(http)
+    own = served(http)
     return {
         "version": __version__,
-        "models": [each.facts() for each in found.models.values()],
-        "index": found.index is not None,
+        "models": [each.facts() for each in own.models.values()],
+        "index": own.index is not None,
     }
 
 

@@ -12,8 +12,7 @@ from manyheads.asks.request import Answer, TextRequest
 from manyheads.asks.tag_request import TagAnswer, TagRequest
 from manyheads.asks.translate_request import TranslateAnswer, TranslateRequest
 from manyheads.web.asking import ask, served
-from manyheads.web.bodies import Body, body, check_limits
-from manyheads.web.problems import JsonResponse
+from manyheads.web.bodies import Body, answered, answers_of, body, check_limits
 from manyheads.web.served import ServedModel
 
 router = APIRouter(prefix="/api/v1", tags=["texts"])
@@ -25,37 +24,30 @@ TRANSLATE = body(
     source=(str | None, None),
     target=(str | None, None),
 )
-GENERATE = body("GenerateBody", GenerateRequest, example={"texts": ["Once"], "tokens": 20})
-FILL = body("FillBody", FillRequest, example={"texts": ["a <mask> day"]})
-TAG = body("TagBody", TagRequest, example={"texts": ["아버지가방에들어가신다"]})
-
-
-class Translations(Answer):
-    """An answer for each text, in order."""
-
-    model: str
-    answers: tuple[TranslateAnswer, ...]
-
-
-class Continuations(Answer):
-    """An answer for each text, in order."""
-
-    model: str
-    answers: tuple[GenerateAnswer, ...]
-
-
-class Fillings(Answer):
-    """An answer for each text, in order."""
-
-    model: str
-    answers: tuple[FillAnswer, ...]
-
-
-class Taggings(Answer):
-    """An answer for each text, in order."""
-
-    model: str
-    answers: tuple[TagAnswer, ...]
+Translations = answers_of("Translations", TranslateAnswer, inputs="text")
+OTHERS: tuple[tuple[Body, type[Answer], str, str, str], ...] = (
+    (
+        body("GenerateBody", GenerateRequest, example={"texts": ["Once"], "tokens": 20}),
+        answers_of("Continuations", GenerateAnswer, inputs="text"),
+        "generate",
+        "continue texts",
+        "Continue texts.",
+    ),
+    (
+        body("FillBody", FillRequest, example={"texts": ["a <mask> day"]}),
+        answers_of("Fillings", FillAnswer, inputs="text"),
+        "fill",
+        "fill in masks",
+        "Propose tokens for each mask of texts.",
+    ),
+    (
+        body("TagBody", TagRequest, example={"texts": ["아버지가방에들어가신다"]}),
+        answers_of("Taggings", TagAnswer, inputs="text"),
+        "tag",
+        "put spaces into texts",
+        "Put spaces into Korean texts.",
+    ),
+)
 
 
 @router.post("/translate", response_model=Translations, openapi_extra=TRANSLATE.openapi())
@@ -70,32 +62,21 @@ async def translate(http: HttpRequest) -> Response:
     return await _answer(http, TRANSLATE, given, model)
 
 
-@router.post("/generate", response_model=Continuations, openapi_extra=GENERATE.openapi())
-async def generate(http: HttpRequest) -> Response:
-    """Continue texts."""
-    given = await GENERATE.read(http)
-    model = served(http).find(given.model, GenerateRequest, verb="continue texts")
-    return await _answer(http, GENERATE, given, model)
-
-
-@router.post("/fill", response_model=Fillings, openapi_extra=FILL.openapi())
-async def fill(http: HttpRequest) -> Response:
-    """Propose tokens for each mask of texts."""
-    given = await FILL.read(http)
-    model = served(http).find(given.model, FillRequest, verb="fill in masks")
-    return await _answer(http, FILL, given, model)
-
-
-@router.post("/tag", response_model=Taggings, openapi_extra=TAG.openapi())
-async def tag(http: HttpRequest) -> Response:
-    """Put spaces into Korean texts."""
-    given = await TAG.read(http)
-    model = served(http).find(given.model, TagRequest, verb="put spaces into texts")
-    return await _answer(http, TAG, given, model)
-
-
 async def _answer(http: HttpRequest, kind: Body, given: Any, model: ServedModel) -> Response:
     request: TextRequest = kind.make(given)
     check_limits(request, served(http).limits)
-    answers = await ask(http, model, request)
-    return JsonResponse({"model": model.name, "answers": [each.to_json() for each in answers]})
+    return answered(model.name, await ask(http, model, request))
+
+
+def _add_route(kind: Body, answers: type[Answer], name: str, verb: str, about: str) -> None:
+    async def route(http: HttpRequest) -> Response:
+        given = await kind.read(http)
+        model = served(http).find(given.model, kind.request, verb=verb)
+        return await _answer(http, kind, given, model)
+
+    described: Any = {"response_model": answers, "openapi_extra": kind.openapi()}
+    router.post(f"/{name}", name=name, description=about, **described)(route)
+
+
+for other in OTHERS:
+    _add_route(*other)

@@ -1,5 +1,7 @@
 // Ask the server; an older question of the same asker is given up.
 
+import { t } from "./words.js";
+
 let token = "";
 let askToken = null;
 
@@ -22,7 +24,7 @@ export async function post(path, content, { signal, raw = false } = {}) {
     const headers = { "Content-Type": "application/json" };
     if (token) headers.Authorization = `Bearer ${token}`;
     const body = JSON.stringify(content);
-    const response = await fetch(path, { method: "POST", headers, body, signal });
+    const response = await reach(path, { method: "POST", headers, body, signal });
     if (response.ok) return raw ? response.blob() : response.json();
     await refused(response, tries, signal);
   }
@@ -31,9 +33,40 @@ export async function post(path, content, { signal, raw = false } = {}) {
 export async function get(path) {
   for (let tries = 0; ; tries++) {
     const headers = token ? { Authorization: `Bearer ${token}` } : {};
-    const response = await fetch(path, { headers });
+    const response = await reach(path, { headers });
     if (response.ok) return response.json();
     await refused(response, tries);
+  }
+}
+
+/** Send a file, and give the lines of JSON that come back while the server works. */
+export async function* stream(path, file, signal) {
+  for (let tries = 0; ; tries++) {
+    const headers = { "Content-Type": "application/octet-stream" };
+    if (token) headers.Authorization = `Bearer ${token}`;
+    const response = await reach(path, { method: "POST", headers, body: file, signal });
+    if (response.ok) {
+      const text = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      let rest = "";
+      for (;;) {
+        const { value, done } = await text.read();
+        const lines = (rest + (value ?? "")).split("\n");
+        rest = done ? "" : lines.pop();
+        for (const line of lines.filter(Boolean)) yield JSON.parse(line);
+        if (done) return;
+      }
+    }
+    await refused(response, tries, signal);
+  }
+}
+
+/** Fetch; a server that is gone is said in words. */
+async function reach(path, options) {
+  try {
+    return await fetch(path, options);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Problem({ title: t().gone, status: 0 });
   }
 }
 
@@ -50,6 +83,7 @@ async function refused(response, tries, signal) {
     return;
   }
   const told = await response.json().catch(() => ({ title: response.statusText }));
+  if (response.status === 413) Object.assign(told, { detail: t().tooLong, remedy: "" });
   throw new Problem({ status: response.status, ...told });
 }
 

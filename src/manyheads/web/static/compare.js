@@ -9,7 +9,7 @@ import { makeAsker, post } from "./api.js";
 import { saveLook } from "./figure.js";
 import { awaiting, debounced, dropZone, h, imageExamples, modelChoice, statusLine } from "./parts.js";
 import { recall, remember } from "./place.js";
-import { textExamples } from "./examples.js";
+import { pairExamples } from "./examples.js";
 import { t } from "./words.js";
 
 const PAUSE = 200; // milliseconds without a key before the server is asked
@@ -99,7 +99,7 @@ export function compare(page, models) {
     }
 
     function changed() {
-      if (!choice.model.images && !text.value.trim()) text.value = textExamples(choice.model)[0] ?? "";
+      if (!choice.model.images && !text.value.trim()) text.value = pairExamples(choice.model)[number_] ?? "";
       follow();
     }
 
@@ -121,7 +121,7 @@ export function compare(page, models) {
 
     text.addEventListener("input", debounced(follow, PAUSE));
     addEventListener("resize", grow);
-    const examples = textExamples(choice.model);
+    const examples = pairExamples(choice.model);
     text.value = recall(names.text) ?? examples[number_] ?? examples[0] ?? "";
     mine.begin = follow;
     return mine;

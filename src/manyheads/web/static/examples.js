@@ -12,22 +12,44 @@ const TEXTS = {
   "korean-spacing-lstm": ["아버지가방에들어가신다", "이함수는리스트의길이를반환합니다."],
 };
 
-// What their data are, in both languages of the page.
-const DATA = {
-  "en-de": { en: "everyday sentences and photo captions", ko: "일상 문장과 사진 설명문" },
-  "multi30k-en-de": { en: "photo captions", ko: "사진 설명문" },
-  "enko-en-ko": { en: "software documentation", ko: "소프트웨어 문서" },
-  "enko-ko-en": { en: "software documentation", ko: "소프트웨어 문서" },
-  "date-en-ko": { en: "dates", ko: "날짜" },
-  "cifar10-cct-2-3x2": { en: "small photos of 10 kinds", ko: "10가지 작은 사진" },
-  digits: { en: "handwritten digits", ko: "손으로 쓴 숫자" },
-  "emoji-caption": { en: "emoji", ko: "이모지" },
-  "emoji-search": { en: "emoji", ko: "이모지" },
-  "icon-search": { en: "icons", ko: "아이콘" },
-  "read-ko": { en: "lines of printed Korean", ko: "인쇄된 한국어 줄" },
+// Two sentences of as many tokens that differ in a word, to compare.
+const PAIRS = {
+  "en-de": ["I lost my key.", "I lost my bag."],
+  "multi30k-en-de": ["A man is riding a bicycle.", "A man is riding a horse."],
+  "enko-en-ko": ["The function returns a string.", "The function returns a set."],
+  "enko-ko-en": ["이 함수는 값을 반환합니다.", "이 메서드는 값을 반환합니다."],
+  "date-en-ko": ["March 3, 1999", "March 5, 1999"],
 };
 
-/** What a model knows, in words; of others the name of their data. */
+// Pictures to begin with, each for the model that knows such.
+export const IMAGES = {
+  ship: "cifar10-cct-2-3x2",
+  car: "cifar10-cct-2-3x2",
+  airplane: "cifar10-cct-2-3x2",
+  seven: "digits",
+  heart: "emoji-caption",
+  line: "read-ko",
+};
+
+// What a model has read or seen, in both languages of the page.
+export const DATA = {
+  "en-de": { en: "everyday sentences and photo captions (193,000 pairs)", ko: "일상 문장과 사진 설명문 (19만 3천 쌍)" },
+  "multi30k-en-de": { en: "29,000 photo captions, nothing else", ko: "사진 설명문 2만 9천 개뿐" },
+  "enko-en-ko": { en: "software documentation and a few everyday sentences (29,000 pairs)", ko: "소프트웨어 문서와 일상 문장 조금 (2만 9천 쌍)" },
+  "enko-ko-en": { en: "software documentation and a few everyday sentences (29,000 pairs)", ko: "소프트웨어 문서와 일상 문장 조금 (2만 9천 쌍)" },
+  "date-en-ko": { en: "dates, nothing else", ko: "날짜뿐" },
+  "cifar10-cct-2-3x2": { en: "45,000 tiny photos of 10 kinds: animals and vehicles", ko: "10가지 동물과 탈것의 아주 작은 사진 4만 5천 장" },
+  digits: { en: "1,400 handwritten digits, nothing else", ko: "손으로 쓴 숫자 1,400개뿐" },
+  "emoji-caption": { en: "emoji, nothing else", ko: "이모지뿐" },
+  "emoji-search": { en: "emoji, nothing else", ko: "이모지뿐" },
+  "icon-search": { en: "icons, nothing else", ko: "아이콘뿐" },
+  "read-ko": { en: "lines of printed Korean", ko: "인쇄된 한국어 줄" },
+  "korean-spacing-lstm": { en: "Korean sentences", ko: "한국어 문장" },
+};
+
+/** What a model has read, in words; of others the name of their data. */
 export const dataOf = (model, language) => DATA[model.name]?.[language] ?? model.trained_on;
 
 export const textExamples = (model) => TEXTS[model.name] ?? [];
+
+export const pairExamples = (model) => PAIRS[model.name] ?? textExamples(model);

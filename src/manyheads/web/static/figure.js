@@ -2,6 +2,7 @@
 
 import { draw } from "/static/draw/look.js";
 import { makeAsker, post } from "./api.js";
+import { makeBelieve } from "./believe.js";
 import { h } from "./parts.js";
 import { remember } from "./place.js";
 import { t } from "./words.js";
@@ -29,6 +30,7 @@ export function makeFigure(parent, found = () => {}) {
   let asked = null;
   let last = null;
   let integrating = false;
+  let fresh = false; // whether what is drawn is of the untrained model
   const options = {
     compute(wanted, signal) {
       const { integrated, ...request } = asked;
@@ -68,21 +70,36 @@ export function makeFigure(parent, found = () => {}) {
         : await draw(root, answer.data, answer.packed, options);
       finished();
       save.hidden = false;
-      found(answer.data.view);
+      fresh = Boolean(asked.untrained);
+      believe.drawn(answer, fresh);
+      if (!fresh) found(answer.data.view);
     },
     failed(error) {
-      const kept = integrating && drawing;
+      const kept = (integrating || asked.untrained) && drawing;
       if (kept) {
-        asked.integrated = false;
+        asked = { ...asked, integrated: false, untrained: fresh };
         finished();
+        believe.back(fresh);
       } else clear();
       about.textContent = [error.message, error.remedy].filter(Boolean).join(" ");
       about.hidden = false;
     },
   });
 
+  const believe = makeBelieve(box, {
+    ask(untrained) {
+      asked = { ...asked, untrained };
+      return asker.ask((signal) => post("/api/v1/look", { ...asked, form: "page" }, { signal }));
+    },
+    show(answer) {
+      asked = { ...asked, untrained: false };
+      return asker.ask(() => answer);
+    },
+  });
+
   function clear() {
     asker.stop();
+    believe.clear();
     drawing?.destroy();
     drawing = last = null;
     save.hidden = about.hidden = more.hidden = true;

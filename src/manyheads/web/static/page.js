@@ -2,20 +2,18 @@
 
 import { get, onToken } from "./api.js";
 import { compare } from "./compare.js";
-import { describe, read } from "./describe.js";
 import { learn } from "./learn.js";
 import { h } from "./parts.js";
+import { picture } from "./picture.js";
 import { recall, remember } from "./place.js";
 import { search } from "./search.js";
-import { see } from "./see.js";
 import { translate } from "./translate.js";
 import { switchLanguage, t } from "./words.js";
 
 const page = document.getElementById("page");
 const head = document.getElementById("head");
-const DEPTHS = ["answer", "attention", "lab"];
-const DEEP = ["translate", "see", "describe", "read"]; // views that have them
-const VIEWS = { translate, see, describe, read, search, compare, learn };
+const VIEWS = { text: translate, picture, search, compare, learn };
+const FORMER = { translate: "text", see: "picture", describe: "picture", read: "picture" }; // in older links
 let current = null;
 let facts = null;
 
@@ -44,10 +42,8 @@ onToken(
 function offered() {
   const models = facts.models;
   const able = {
-    translate: models.filter((model) => model.request === "translate"),
-    see: models.filter((model) => model.request === "classify"),
-    describe: models.filter((model) => model.request === "caption" && !model.source),
-    read: models.filter((model) => model.request === "caption" && model.source),
+    text: models.filter((model) => model.request === "translate"),
+    picture: models.some((model) => ["classify", "caption"].includes(model.request)) ? models : [],
     search: facts.index ? models : [],
     compare: models.filter((model) => model.looks),
     learn: models.filter((model) => model.looks),
@@ -55,40 +51,16 @@ function offered() {
   return Object.entries(able).filter(([, found]) => found.length);
 }
 
-function show(name) {
+function show(wanted) {
+  const name = FORMER[wanted] ?? wanted;
   const views = offered();
   const [chosen, models] = views.find(([each]) => each === name) ?? views[0] ?? [];
-  document.documentElement.dataset.depth = DEEP.includes(chosen) ? depth() : "attention";
   current?.destroy();
   page.replaceChildren();
   drawHead(views, chosen);
   document.title = chosen ? `${t().views[chosen]} · Manyheads` : "Manyheads";
+  if (name && name !== chosen) page.append(h("p", { class: "status wrong", role: "alert" }, t().noView(name)));
   if (chosen) current = VIEWS[chosen](page, models, facts);
-}
-
-const depth = () => (DEPTHS.includes(recall("depth")) ? recall("depth") : "attention");
-
-/** How much is shown: the answer alone, also what was attended to, or every measure. */
-function depthSwitch(chosen) {
-  if (!DEEP.includes(chosen)) return null;
-  const buttons = DEPTHS.map((name, i) =>
-    h(
-      "button",
-      {
-        type: "button",
-        "aria-pressed": String(name === depth()),
-        title: t().depthHints[i],
-        onclick: () => {
-          remember({ depth: name === "attention" ? null : name });
-          document.documentElement.dataset.depth = name;
-          buttons.forEach((each, j) => each.setAttribute("aria-pressed", String(i === j)));
-          document.dispatchEvent(new Event("depthchange"));
-        },
-      },
-      t().depths[i],
-    ),
-  );
-  return h("div", { class: "depths", role: "group", "aria-label": t().depth }, buttons);
 }
 
 function drawHead(views, chosen) {
@@ -99,9 +71,8 @@ function drawHead(views, chosen) {
         type: "button",
         "aria-current": name === chosen ? "page" : null,
         onclick: () => {
-          const kept = ["theme", "depth"].filter((each) => recall(each));
-          const words = [["view", name], ...kept.map((each) => [each, recall(each)])];
-          history.pushState(null, "", `#${new URLSearchParams(words)}`);
+          const theme = recall("theme");
+          history.pushState(null, "", `#${new URLSearchParams({ view: name, ...(theme ? { theme } : {}) })}`);
           show(name);
           page.focus();
         },
@@ -141,19 +112,39 @@ function drawHead(views, chosen) {
   head.replaceChildren(
     h("h1", { class: "brand" }, "Manyheads"),
     h("nav", { "aria-label": t().sections }, tabs),
-    ...[depthSwitch(chosen)].filter(Boolean),
     h("div", { class: "settings" }, language, theme),
   );
 }
 
 addEventListener("popstate", () => facts && show(recall("view")));
 
+// What is dropped beside a box must not replace the page: a picture or a document goes where it belongs.
+addEventListener("dragover", (event) => event.preventDefault());
+addEventListener("drop", (event) => {
+  event.preventDefault();
+  const files = [...(event.dataTransfer?.files ?? [])];
+  if (!files.length || !facts) return;
+  if (current?.drop && files.some((file) => current.takes(file))) {
+    current.drop(files);
+    return;
+  }
+  const name = files[0].type.startsWith("image/") ? "picture" : "text";
+  if (!offered().some(([each]) => each === name)) return;
+  history.pushState(null, "", `#view=${name}`);
+  show(name);
+  current?.drop?.(files);
+});
+
 if (recall("theme")) document.documentElement.dataset.theme = recall("theme");
-try {
-  facts = await get("/api/v1/models");
+async function begin() {
+  try {
+    facts = await get("/api/v1/models");
+  } catch (error) {
+    const again = h("button", { type: "button", class: "link", onclick: begin }, t().again);
+    page.replaceChildren(h("p", { class: "status wrong", role: "alert" }, `${error.message} `, again));
+    return;
+  }
   show(recall("view"));
   document.documentElement.dataset.page = "ready";
-} catch (error) {
-  page.replaceChildren(h("p", { class: "status wrong", role: "alert" }, error.message));
-  throw error;
 }
+await begin();

@@ -1,7 +1,7 @@
 // Small parts that the views share.
 
 import { say } from "/static/draw/language.js";
-import { dataOf } from "./examples.js";
+import { IMAGES, dataOf } from "./examples.js";
 import { recall, remember } from "./place.js";
 import { languageName, t } from "./words.js";
 
@@ -31,28 +31,33 @@ export function debounced(act, milliseconds) {
 }
 
 /**
- * A select of models, with what each was trained on and how good it is; on paper its name. With a `hint`
- * a line in front says what the model does, and what to do.
+ * A select of models, with what each was trained on and how good it is; on paper its name. A model that a
+ * link names and nobody serves is `missing`, which is said. `change(model, kept)` hears of a choice;
+ * `kept` is true where the person's words stay.
  */
-export function modelChoice(models, chosen, change, { id = "model", label = t().model, hint = "" } = {}) {
+export function modelChoice(models, chosen, change, { id = "model", label = t().model, hint = "", missing = null } = {}) {
   const about = h("p", { class: "about" });
-  const intro = h("p", { class: "intro", hidden: !hint });
+  const intro = h("p", { class: "intro" });
   const printed = h("span", { class: "printed" });
+  const lost = h("p", { class: "status wrong", role: "alert", hidden: true });
   const select = h(
     "select",
     { id, onchange: () => pick(select.value, true) },
     models.map((model) => h("option", { value: model.name, selected: model.name === chosen }, title(model))),
   );
-  function pick(name, told) {
+  function pick(name, told, kept = false) {
     const model = models.find((each) => each.name === name) ?? models[0];
+    lost.hidden = told || !missing || models.some((each) => each.name === missing);
+    if (!lost.hidden) lost.textContent = t().noModel(missing, model.name);
     select.value = model.name;
-    about.textContent = facts(model).join(" · ");
-    intro.textContent = `${introduction(model)} ${hint}`;
+    about.textContent = facts(model);
+    about.hidden = !about.textContent;
+    intro.textContent = [introduction(model), hint].filter(Boolean).join(" ");
     printed.textContent = title(model);
-    if (told) change(model);
+    if (told) change(model, kept);
   }
   pick(chosen, false);
-  const box = h("div", { class: "choice" }, intro, h("label", { for: id }, label), select, printed, about);
+  const box = h("div", { class: "choice" }, lost, intro, h("label", { for: id }, label), select, printed, about);
   return { box, get model() {
     return models.find((each) => each.name === select.value);
   }, pick };
@@ -63,7 +68,7 @@ export function title(model) {
   return model.name;
 }
 
-/** "English to German, 2.5M parameters, photo captions." */
+/** "English to German, 2.5M parameters." */
 function introduction(model) {
   const { source, target, parameters, languages } = model;
   const own = document.documentElement.lang;
@@ -73,47 +78,80 @@ function introduction(model) {
     pair,
     languages?.length ? languages.map(languageName).join(", ") : "",
     parameters ? t().parameters(count.format(parameters)) : "",
-    dataOf(model, own),
   ];
-  return `${parts.filter(Boolean).join(", ")}.`;
+  const data = dataOf(model, own);
+  return `${parts.filter(Boolean).join(", ")}. ${data ? `${t().hasRead} ${data}.` : ""}`;
 }
 
 /** What the server notes about an answer, in the person's language. */
 export const noteList = (notes) =>
   notes?.length ? h("ul", { class: "notes" }, notes.map((note) => h("li", {}, say(note)))) : null;
 
+// Of each measure, what a person may expect of it; in the order in which one of them is shown.
+const MEASURES = ["chrf", "accuracy", "exact", "cer", "f1", "text_to_image_1"];
+
+/** How good a model is by the origin of the data, the worst beside the best, in words. */
 function facts(model) {
-  const scores = Object.entries(model.measured ?? {});
-  const tests = scores.filter(([name]) => /test/.test(name));
-  const shown = (tests.length ? tests : scores).slice(0, 3);
-  const told = shown.map(([name, value]) => t().measured(name, value));
-  return [...(model.trained_on ? [t().trained(model.trained_on)] : []), ...told];
+  const found = new Map(); // origin: value; what nobody chose by (a test) goes before what one did
+  const all = Object.entries(model.measured ?? {});
+  const measure = MEASURES.find((each) => all.some(([name]) => name.endsWith(` ${each}`)));
+  if (!measure) return "";
+  for (const [name, value] of all.filter(([each]) => each.endsWith(` ${measure}`))) {
+    const origin = originOf(name.slice(0, -measure.length - 1));
+    const test = /test|jhe|ntrex/.test(name);
+    if (!found.has(origin) || test) found.set(origin, value);
+  }
+  const better = measure === "cer" ? 1 : -1;
+  const ranked = [...found].sort(([, a], [, b]) => better * (a - b));
+  const shown = ranked.length > 1 ? [ranked[0], ranked.at(-1)] : ranked;
+  return t().measured(measure, shown.map(([origin, value]) => [origin, Math.round(value * 10) / 10]));
+}
+
+/** What data are, in words; the name of others. */
+function originOf(data) {
+  const [, words] = t().origins.find(([start]) => data.includes(start)) ?? [];
+  return words ?? data;
 }
 
 /** What is said while an answer is awaited: a model that was not asked before has to be loaded. */
 export const awaiting = (model) => (model.loaded ? t().waiting : t().late);
 
-/** A line that says what happens, also to screen readers. */
+/** A line that says what happens, also to screen readers; a failure may be tried `again`. */
 export function statusLine() {
   const line = h("p", { class: "status", role: "status" });
   return {
     line,
+    isWrong: () => line.classList.contains("wrong"),
     say(words, kind = "") {
       line.textContent = words;
       line.className = `status ${kind}`;
     },
-    fail(error) {
-      line.textContent = [error.message || t().failed, error.remedy].filter(Boolean).join(" ");
+    fail(error, again = null) {
+      line.replaceChildren([error.message || t().failed, error.remedy].filter(Boolean).join(" "), " ");
+      if (again) line.append(h("button", { type: "button", class: "link", onclick: again }, t().again));
       line.className = "status wrong";
     },
   };
 }
 
-let lastImage = null; // that was dropped, for the next view
+export const cellText = (cell) =>
+  typeof cell === "number" && !Number.isInteger(cell) ? cell.toPrecision(3) : String(cell ?? "");
+
+let lastImage = null; // that was given, for the next view: [url, example, warning]
+
+/** What a picture's file lacks at its end, if it lacks something: a browser draws such a picture in silence. */
+async function cut(file) {
+  const bytes = new Uint8Array(await file.slice(-64).arrayBuffer());
+  const head = new Uint8Array(await file.slice(0, 4).arrayBuffer());
+  const has = (...signs) => bytes.some((_, i) => signs.every((sign, j) => bytes[i + j] === sign));
+  if (head[0] === 0xff && head[1] === 0xd8) return !has(0xff, 0xd9);
+  if (head[0] === 0x89 && head[1] === 0x50) return !has(0x49, 0x45, 0x4e, 0x44);
+  return false;
+}
 
 /**
- * Where an image is dropped, pasted or chosen; gives it as a data URL, and its name if it is one of the
- * examples: first that of the address, or that of the view before.
+ * Where an image is dropped, pasted or chosen; gives it as a data URL, its name if it is one of the
+ * examples, and a warning about the file: first that of the address, or that of the view before.
  */
 export function dropZone(taken, { examples = [], name = "image", id = "file" } = {}) {
   const file = h("input", { type: "file", accept: "image/*", id, onchange: () => take(file.files) });
@@ -126,16 +164,17 @@ export function dropZone(taken, { examples = [], name = "image", id = "file" } =
     h("p", { class: "about" }, t().paste),
     chips,
   );
-  function give(url, example = null) {
-    lastImage = url;
+  function give(url, example = null, warning = "") {
+    lastImage = [url, example, warning];
     remember({ [name]: example });
-    taken(url, example);
+    taken(url, example, warning);
   }
-  function take(files) {
-    const [image] = files ?? [];
+  async function take(files) {
+    const image = [...(files ?? [])].find((each) => each.type.startsWith("image/"));
     if (!image) return;
+    const warning = (await cut(image)) ? t().cutImage(image.name) : "";
     const reader = new FileReader();
-    reader.onload = () => give(reader.result);
+    reader.onload = () => give(reader.result, null, warning);
     reader.readAsDataURL(image);
   }
   async function offer(example) {
@@ -155,14 +194,11 @@ export function dropZone(taken, { examples = [], name = "image", id = "file" } =
       ),
     );
   }
-  zone.addEventListener("dragover", (event) => {
-    event.preventDefault();
-    zone.classList.add("over");
-  });
-  zone.addEventListener("dragleave", () => zone.classList.remove("over"));
+  zone.addEventListener("dragover", () => zone.classList.add("over"));
+  for (const end of ["dragleave", "drop"]) zone.addEventListener(end, () => zone.classList.remove("over"));
   zone.addEventListener("drop", (event) => {
     event.preventDefault();
-    zone.classList.remove("over");
+    event.stopPropagation();
     take(event.dataTransfer.files);
   });
   const paste = (event) => take(event.clipboardData?.files);
@@ -170,8 +206,8 @@ export function dropZone(taken, { examples = [], name = "image", id = "file" } =
   show(examples);
   const linked = recall(name);
   if (linked in t().images) offer(linked);
-  else if (lastImage) queueMicrotask(() => taken(lastImage, null));
-  return { zone, show, destroy: () => removeEventListener("paste", paste) };
+  else if (lastImage) queueMicrotask(() => taken(...lastImage));
+  return { zone, show, take, destroy: () => removeEventListener("paste", paste) };
 }
 
 /** An example image as a data URL. */
@@ -186,10 +222,7 @@ export async function imageUrl(example) {
 }
 
 /** The examples that a model of images can do something with. */
-export function imageExamples(model) {
-  if (model.request === "caption") return model.source ? ["line"] : ["heart", "car"];
-  return model.name === "digits" ? ["seven"] : ["ship", "car", "airplane"];
-}
+export const imageExamples = (model) => Object.keys(IMAGES).filter((name) => IMAGES[name] === model.name);
 
 /** Classes with bars; `before` are probabilities to compare with, by label. */
 export function classBars(classes, before = null) {

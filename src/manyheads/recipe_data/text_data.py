@@ -1,8 +1,8 @@
-"""The [data] table of parallel text."""
+"""The [data] tables of parallel text and of single sentences."""
 
 from typing import Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from manyheads.project.base_recipe import DataTable
 
@@ -37,3 +37,18 @@ class PairData(DataTable):
     def columns(self) -> tuple[int | str | None, int | str | None]:
         """Columns of a table: source and target."""
         return self.source_column, self.target_column
+
+
+class SentenceData(DataTable):
+    """Single sentences: text files, one sentence a line."""
+
+    valid: str
+    column: int | None = Field(default=None, ge=1)  # of a .tsv file
+
+
+class LanguageData(SentenceData):
+    """Sentences of a language model."""
+
+    # Files that the vocabulary is learned from; data.train if empty. A language model that is to
+    # start a translator with one vocabulary for both languages learns it from both.
+    vocabulary: tuple[str, ...] = ()

@@ -1,0 +1,99 @@
+"""How long a visitor of the served page waits: answer, threads, a pasted sentence, a struck word.
+
+    python -m benchmarks.page --visits 15 [--json]
+
+A server of the shipped models is a process of its own; the browser is a real one, whose cache is
+emptied before each visit. Of each wait the median is printed, in milliseconds: from the navigation
+or the event to what can be seen. The first visit, which loads the model, is left out.
+"""
+
+import argparse
+import json
+import statistics
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from benchmarks.serving import server
+from tests.browser import Page, browser
+
+VISIT = """(async () => {
+  const seen = async (test) => {
+    while (!test()) await new Promise(requestAnimationFrame);
+    return performance.now();
+  };
+  const answer = await seen(() => document.querySelector('.out .sentence-of'));
+  const threads = await seen(() => document.querySelector('.ties path'));
+  return [answer, threads];
+})()"""
+# What stands there changes, and then the answer: the time between the two.
+PASTE = """(async (text) => {{
+  const field = document.getElementById('source');
+  const out = document.querySelector('.out');
+  const before = out.dataset.text;
+  const begin = performance.now();
+  field.value = {text};
+  field.dispatchEvent(new Event('input', {{ bubbles: true }}));
+  while (out.dataset.text === before) await new Promise(requestAnimationFrame);
+  return performance.now() - begin;
+}})()"""
+STRIKE = """(async () => {
+  const out = document.querySelector('.out');
+  while (!out.querySelector('.word')) await new Promise(requestAnimationFrame);
+  const before = out.dataset.text;
+  const begin = performance.now();
+  document.querySelector('.strike').click();
+  while (out.dataset.text === before) await new Promise(requestAnimationFrame);
+  return performance.now() - begin;
+})()"""
+SENTENCES = (
+    "Can you help me with this heavy suitcase, please?",
+    "The train to the airport leaves in twenty minutes.",
+    "My sister bought a red bicycle for her birthday.",
+)
+
+
+def measure(page: Page, address: str, visits: int) -> dict[str, float]:
+    """Visit the page so many times."""
+    waits: dict[str, list[float]] = {"answer": [], "threads": [], "pasted": [], "struck": []}
+    for number in range(visits + 1):
+        page.command("Network.clearBrowserCache")
+        page.visit(f"{address}/#text=A+dog+runs.", "document.getElementById('source')")
+        answer, threads = page.evaluate(VISIT)
+        text = SENTENCES[number % len(SENTENCES)]
+        pasted = page.evaluate(PASTE.format(text=json.dumps(text)))
+        page.wait("document.querySelector('.out .word') && !document.querySelector('.out.old')")
+        page.evaluate(
+            "(() => { const f = document.getElementById('source');"
+            "f.focus(); f.setSelectionRange(9, 9);"
+            "f.dispatchEvent(new KeyboardEvent('keyup')); })()"
+        )
+        struck = page.evaluate(STRIKE)
+        if number:  # the first one loads the model
+            for name, value in zip(waits, (answer, threads, pasted, struck), strict=True):
+                waits[name].append(value)
+    return {name: round(statistics.median(values), 1) for name, values in waits.items()}
+
+
+def main() -> None:
+    """Measure, and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--visits", type=int, default=15)
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    with (
+        server("torch") as (address, _),
+        tempfile.TemporaryDirectory() as folder,
+        browser(Path(folder)) as page,
+    ):
+        page.size(1280, 900)
+        found: dict[str, Any] = measure(page, address, arguments.visits)
+    if arguments.json:
+        print(json.dumps(found))
+        return
+    for name, value in found.items():
+        print(f"{name:8} {value:7.1f} ms")
+
+
+if __name__ == "__main__":
+    main()

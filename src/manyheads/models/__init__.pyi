@@ -1,0 +1,32 @@
+"""Public names, for type checkers and editors; programs import each when it is used."""
+
+from manyheads.models.captioner import Captioner, CaptionerConfig
+from manyheads.models.causal_lm import CausalConfig, CausalLanguageModel
+from manyheads.models.cct import Cct, CctConfig
+from manyheads.models.coatnet import Coatnet, CoatnetConfig
+from manyheads.models.cvt import Cvt, CvtConfig
+from manyheads.models.deit import Deit, DeitConfig
+from manyheads.models.hybrid import Hybrid, HybridConfig
+from manyheads.models.line_reader import LineReader, LineReaderConfig
+from manyheads.models.masked_lm import MaskedConfig, MaskedLanguageModel
+from manyheads.models.matcher import Matcher, MatcherConfig
+from manyheads.models.mlp import Mlp, MlpConfig
+from manyheads.models.model_config import ImageConfig, ModelConfig
+from manyheads.models.presets import PRESETS, build, preset, register_preset
+from manyheads.models.resnet import ResNet, ResNetConfig
+from manyheads.models.resnet_v2 import ResNetV2, ResNetV2Config
+from manyheads.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from manyheads.models.swin import Swin, SwinConfig
+from manyheads.models.tagger import EncoderTaggerConfig, RecurrentTaggerConfig, Tagger
+from manyheads.models.transformer import Transformer, TransformerConfig
+from manyheads.models.vgg import Vgg, VggConfig
+from manyheads.models.vit import Vit, VitConfig
+
+__all__ = ["PRESETS", "Captioner", "CaptionerConfig", "CausalConfig", "CausalLanguageModel", "Cct"]
+__all__ += ["CctConfig", "Coatnet", "CoatnetConfig", "Cvt", "CvtConfig", "Deit", "DeitConfig"]
+__all__ += ["EncoderTaggerConfig", "Hybrid", "HybridConfig", "ImageConfig", "LineReader"]
+__all__ += ["LineReaderConfig", "MaskedConfig", "MaskedLanguageModel", "Matcher", "MatcherConfig"]
+__all__ += ["Mlp", "MlpConfig", "ModelConfig", "RecurrentTaggerConfig", "ResNet", "ResNetConfig"]
+__all__ += ["ResNetV2", "ResNetV2Config", "Seq2Seq", "Seq2SeqConfig", "Swin", "SwinConfig"]
+__all__ += ["Tagger", "Transformer", "TransformerConfig", "Vgg", "VggConfig", "Vit", "VitConfig"]
+__all__ += ["build", "preset", "register_preset"]

@@ -1,0 +1,59 @@
+// What a model knows, how sure it is, and what the server notes about an answer, in plain words.
+
+import { say } from "/static/draw/language.js";
+import { t } from "./words.js";
+
+const FEW = 3; // new words that are named
+const LIST = /'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"/g;
+const RULES = [
+  [/unusual words: (.*?)(?:; [a-z]|\. Check|$)/, (found) => ({ words: [...found[1].matchAll(LIST)].map((each) => each[1] ?? each[2]) })],
+  [/letters of another script/, () => ({ kind: "script" })],
+  [/characters that .* (?:unknown|does not know)|unknown characters/, () => ({ kind: "characters" })],
+  [/is unsure of this translation: .* probability of (\d+)%.* usually (\d+)%/, (found) => ({ sure: Number(found[1]) / 100, usual: Number(found[2]) / 100 })],
+  [/is unsure: the most probable class/, () => ({ kind: "classes" })],
+  [/learned to describe/, () => ({ kind: "picture" })],
+  [/learned to read/, () => ({ kind: "print" })],
+  [/written in capitals/, () => ({ kind: "capitals" })],
+  [/repeats itself/, () => ({ kind: "repeats" })],
+  [/was cut off/, () => ({ kind: "cut" })],
+  [/more than any in training|only the first/, () => ({ kind: "long" })],
+];
+
+/** What notes say of a sentence: new words, how sure, and kinds of doubt; the rest as it is. */
+export function read(notes = []) {
+  const told = { words: [], sure: null, usual: null, kinds: [], rest: [] };
+  for (const note of notes ?? []) {
+    let known = false;
+    for (const [pattern, make] of RULES) {
+      const found = pattern.exec(note);
+      if (!found) continue;
+      known = true;
+      const made = make(found);
+      told.words.push(...(made.words ?? []));
+      if (made.kind) told.kinds.push(made.kind);
+      if (made.sure !== undefined) Object.assign(told, { sure: made.sure, usual: made.usual });
+    }
+    if (!known) told.rest.push(note);
+  }
+  return told;
+}
+
+/** Notes as sentences for a person; those of a document begin with a place. */
+export function noteItems(notes, model) {
+  return (notes ?? []).map((note) => {
+    const place = /^((?:line|paragraph|cell|text) \d+: (?:'.*?'|".*?")): (.*)$/s.exec(note);
+    const told = read([place ? place[2] : note]);
+    const words = plain(told, model).join(" ") || say(place ? place[2] : note);
+    return place ? `${place[1]}: ${words}` : words;
+  });
+}
+
+/** The sentences that `read` stands for. */
+export function plain({ words, sure, kinds, rest }, model) {
+  return [
+    ...(words.length ? [t().newWords(words.slice(0, FEW).map((word) => `“${word}”`).join(", "))] : []),
+    ...kinds.map((kind) => t().doubts[kind](model)),
+    ...(sure !== null ? [t().unsureOf] : []),
+    ...rest.map((note) => say(note)),
+  ];
+}
