@@ -2,10 +2,11 @@
 
 from functools import lru_cache
 
+from manyheads.asks.evaluate_request import EvaluateConfig
 from manyheads.data.synthetic.dates import generate
 from manyheads.data.text.corpus import Corpus
 from manyheads.data.tokenizers.tokenizer import PairTokenizerConfig, Tokenizer, Tokenizers
-from manyheads.tasks.translate.recipe import EvaluateConfig, TranslateTrainConfig
+from manyheads.tasks.translate.recipe import TranslateTrainConfig
 from manyheads.tasks.translate.task import TranslateTask
 
 
