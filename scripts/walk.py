@@ -40,7 +40,7 @@ SOURCE = ROOT / "src" / "manyheads"
 IMAGES = ROOT / "docs" / "images"
 SENTENCE = "A man is riding a bicycle."
 TASKS = (
-    "caption|captioner|captions|captioned|explain_caption",
+    "caption|captioner|captions|captioned",
     "classify|classifier|classifiers|classes",
     "translate|translator|translations|translation_parity|stored_translator|seq2seq|transformer",
     "generate|continuation_parity|causal_lm|language_models|language_model|language",

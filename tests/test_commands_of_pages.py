@@ -2,8 +2,9 @@
 
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -55,6 +56,21 @@ def calls(page: str, text: str) -> list[Call]:
     return found
 
 
+def parsed(words: Sequence[str]) -> tuple[Any, list[str]]:
+    """Find the command of a call, below groups of commands, and the words behind it."""
+    command, rest = whole(), list(words)
+    while rest and rest[0] in getattr(command, "commands", {}):
+        command = command.commands[rest.pop(0)]
+    return command, rest
+
+
+def is_mention(words: Sequence[str]) -> bool:
+    """Tell whether a sentence names a verb, or an option of it without its value."""
+    command, rest = parsed(words)
+    options = {option for each in command.params for option in each.opts}
+    return not rest or (len(rest) == 1 and rest[0] in {*options, "--help"})
+
+
 EVERY = [each for page in PAGES for each in calls(page, (ROOT / page).read_text("utf-8"))]
 
 
@@ -86,13 +102,9 @@ def test_the_parser_understands_every_call(page: str) -> None:
     for call in EVERY:
         if call.page != page:
             continue
-        command, words = whole(), list(call.words)
-        while words and words[0] in getattr(command, "commands", {}):
-            command = command.commands[words.pop(0)]
-        options = {option for each in command.params for option in each.opts}
-        # A sentence names a verb, or an option of it without its value.
-        if not words or (len(words) == 1 and words[0] in {*options, "--help"}):
+        if is_mention(call.words):
             continue
+        command, words = parsed(call.words)
         try:
             command.make_context(call.words[0], words)
         except Exception as error:

@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from pathlib import Path
 
@@ -98,24 +99,77 @@ def test_make_installs_by_the_script_only() -> None:
     assert install.CPU_INDEX in README
 
 
+PIP = ("-m", "pip", "--disable-pip-version-check")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel."""
+    folder = tmp_path_factory.mktemp("wheel")
+    making = [sys.executable, *PIP, "wheel", "-q", "--no-deps", "-w", str(folder), "."]
+    subprocess.run(making, cwd=ROOT, check=True)
+    (found,) = folder.glob("manyheads-*.whl")
+    return found
+
+
 @pytest.mark.full
-def test_the_line_of_the_readme_brings_no_cuda(tmp_path: Path) -> None:
+def test_the_wheel_runs_without_its_sources(built: Path, tmp_path: Path) -> None:
+    """In an environment with no more than what it requires; first with nothing else at all."""
+    own = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "MANYHEADS_DATA")}
+    bin_folder = tmp_path / "empty" / "bin"
+
+    def run(program: str, *words: str | Path) -> str:
+        done = subprocess.run(
+            [bin_folder / program, *words],
+            cwd=tmp_path,
+            env=own,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "empty"], check=True)
+    run("python", *PIP, "install", "-q", "--no-deps", "--no-index", built)
+    where = run("python", "-c", "import manyheads; print(manyheads.__file__)").strip()
+    assert Path(where).is_relative_to(tmp_path)
+    others = Path(where).parents[1] / "others.pth"  # on the path, but for its own .pth files
+    others.write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    assert run("python", "-c", "import manyheads; print(manyheads.__file__)").strip() == where
+    assert run("manyheads", "--version") == run("python", "-m", "manyheads", "--version")
+    assert "translate" in run("manyheads", "--help")
+    assert "date-en-ko" in run("manyheads", "models")
+    date = run("manyheads", "translate", "--model", "date-en-ko", "Friday, 20 November 2026")
+    assert date == "2026년 11월 20일 금요일\n"
+    assert "digits" in run("manyheads", "doctor", "digits")
+    run("manyheads", "look", "date-en-ko", "Nov 20, 2026", "--out", "look.html")
+    assert "<html" in (tmp_path / "look.html").read_text("utf-8")
+    run("manyheads", "train", "date-en-ko", "train.steps=2", "train.validate_every=2")
+    page = run(
+        "python",
+        "-c",
+        "from manyheads.web.server import *; import manyheads.web as w; "
+        "from pathlib import Path; print(len([*Path(w.__file__).parent.rglob('*.js')]))",
+    )
+    assert int(page) == len([*(ROOT / "src" / "manyheads" / "web").rglob("*.js")])
+
+
+@pytest.mark.full
+def test_the_line_of_the_readme_brings_no_cuda(built: Path, tmp_path: Path) -> None:
     """The wheel, into an empty environment, in a dry run of pip."""
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-    subprocess.run([*pip, "wheel", "-q", "--no-deps", "-w", tmp_path, "."], cwd=ROOT, check=True)
-    (built,) = tmp_path.glob("manyheads-*.whl")
     with zipfile.ZipFile(built) as archive:
         assert any(name.endswith("dist-info/licenses/NOTICE") for name in archive.namelist())
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "empty"], check=True)
     python = tmp_path / "empty" / "bin" / "python"
     own = os.environ | {"PIP_RETRIES": "0"}
     constraints = ["-q", "-c", str(ROOT / "constraints.txt")]
-    subprocess.run([python, *pip[1:], "install", "--upgrade", *constraints, "pip"], check=True)
+    subprocess.run([python, *PIP, "install", "--upgrade", *constraints, "pip"], check=True)
     (line,) = re.findall(r"^pip (install .*whl/cpu .*)$", README, flags=re.MULTILINE)
     words = [str(built) if word == "." else word for word in shlex.split(line, comments=True)]
     report = tmp_path / "report.json"
     subprocess.run(
-        [python, *pip[1:], *words, "-q", "--dry-run", "--report", report],
+        [python, *PIP, *words, "-q", "--dry-run", "--report", report],
         cwd=ROOT,
         env=own,
         check=True,

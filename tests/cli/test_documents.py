@@ -148,7 +148,9 @@ def test_notes_count_all_of_stdin(
 ) -> None:
     """Not from the beginning again where texts are translated in several steps."""
     monkeypatch.setattr("manyheads.predict.stream.AT_A_TIME", 2)
-    monkeypatch.setattr("manyheads.documents.fallbacks.placeholders.preserves", lambda *_, **__: False)
+    monkeypatch.setattr(
+        "manyheads.documents.fallbacks.placeholders.preserves", lambda *_, **__: False
+    )
     words = ("translate", "--model", translator, "--glossary", terms)
     found = call(*words, stdin=b"two\n" * 5)
     lines = [line for line in found.err.splitlines() if "line " in line]

@@ -22,7 +22,7 @@ from manyheads.documents.document_translation import (
     translate_lines,
     translate_texts,
 )
-from manyheads.documents.fallbacks import Sentence
+from manyheads.documents.fallbacks import FallbackTranslator, Sentence
 from manyheads.generation.text_decoding import Translation
 from manyheads.generation.token_details import OutputToken
 from manyheads.tasks.translate.predictor import Translator
@@ -439,3 +439,21 @@ def test_notes_of_a_long_document_are_a_summary(dates: Translator) -> None:
 
 def _line(note: str) -> int:
     return int(note.split(":")[0].split()[1])
+
+
+@pytest.mark.parametrize(
+    ("demand", "pieces"),
+    [
+        ("Hund", ["\u2581Hund"]),
+        ("ein großer Hund", ["\u2581ein", "\u2581großer", "\u2581Hund"]),
+        ("12", ["\u25811", "2"]),
+        ("7", ["7"]),  # as also behind a bracket, say
+    ],
+)
+def test_tokens_that_are_demanded(demand: str, pieces: list[str]) -> None:
+    """All of them, but a space in front that is a token of its own."""
+    own = manyheads.load("multi30k-en-de")
+    assert isinstance(own, Translator)
+    target = own.tokenizers.target
+    found = FallbackTranslator(own, Glossary(()), own.decode, 1).tokens(demand)
+    assert [target.piece(token) for token in found] == pieces

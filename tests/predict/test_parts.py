@@ -15,8 +15,7 @@ from manyheads.project.registry import TASKS, find_task
 PARTS = {
     "preparation": ("prepare", "validation_images"),
     "initialize": ("initialize",),
-    "evaluation": ("evaluate", "after_training"),
-    "parity": ("parity",),
+    "evaluation": ("evaluate", "parity", "after_training"),
     "look": ("look", "shapes"),
     "samples": ("samples",),
 }

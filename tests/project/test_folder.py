@@ -19,9 +19,17 @@ from manyheads.errors import FolderError
 from manyheads.measure.stored_model import evaluate
 from manyheads.project.base_recipe import read_recipe
 from manyheads.project.card import card, last_step
-from manyheads.project.folder import FORMAT_VERSION, ModelFolder, append_evaluation, own_files
+from manyheads.project.folder import (
+    FORMAT_VERSION,
+    ModelFolder,
+    append_evaluation,
+    inputs,
+    own_files,
+)
 from manyheads.project.model_facts import describe
+from manyheads.project.paths import shipped
 from manyheads.project.registry import TASKS
+from manyheads.project.sentencepiece_files import tokenizers
 from manyheads.train.checkpoint import sha256
 from tests.made import CLASSIFY, run, write_halves, write_hashes, write_recipe
 
@@ -409,3 +417,23 @@ def test_a_manifest_names_files_of_its_folder(own_classifier: Path, name: str) -
     (own_classifier / "manyheads.json").write_text(json.dumps(manifest))
     with pytest.raises(FolderError, match=r"is missing|is not in the folder"):
         ModelFolder(own_classifier)
+
+
+@pytest.mark.parametrize(
+    ("name", "files"), [("date-en-ko", {"tokenizer.model"}), ("digits", set())]
+)
+def test_what_gives_ids_their_meaning(name: str, files: set[str]) -> None:
+    """Not weights, recipe, preprocessing and labels, which are compared by what they say."""
+    folder = ModelFolder(shipped("pretrained")[name].parent)
+    found = inputs(folder.path, folder.recipe)
+    assert found == {
+        each: hashlib.sha256((folder.path / each).read_bytes()).hexdigest() for each in files
+    }
+
+
+def test_tokenizers_of_each_side() -> None:
+    """One for both, or one of its own."""
+    lines = [f"one two three {n}" for n in range(99)]
+    one, other = (Tokenizer.train(lines, TokenizerConfig(size=size)) for size in (280, 290))
+    assert tokenizers({"tokenizer": one}) == (one, one)
+    assert tokenizers({"source": one, "target": other}) == (one, other)

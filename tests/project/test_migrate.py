@@ -1,5 +1,6 @@
 """Recipes and model folders of format 1 are read as what they say now."""
 
+import hashlib
 import json
 import shutil
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from manyheads import load
 from manyheads.models.presets import PRESETS
 from manyheads.models.vit import VitConfig
 from manyheads.project.base_recipe import DataTable, read_recipe
-from manyheads.project.folder import ModelFolder
+from manyheads.project.folder import FORMAT_VERSION, ModelFolder, refresh_manifest
 from manyheads.project.migrate import migrate
 from manyheads.project.paths import shipped
 from manyheads.project.registry import TASKS
@@ -38,6 +39,18 @@ def test_every_shipped_folder_is_read_as_format_1(name: str, tmp_path: Path) -> 
     if (now / "preprocessing.json").exists():
         assert old.preprocessing() == new.preprocessing()
     load(before)
+
+
+def test_a_manifest_that_is_refreshed_is_of_this_version(tmp_path: Path) -> None:
+    """With the hash of what was written, and those of what was not."""
+    before = shutil.copytree(shipped("pretrained")["digits"].parent, tmp_path / "digits")
+    shutil.copyfile(OLD / "digits" / "manyheads.json", before / "manyheads.json")
+    old = json.loads((before / "manyheads.json").read_text())
+    (before / "labels.json").write_bytes(b"[]")
+    refresh_manifest(before, ["labels.json"])
+    new = json.loads((before / "manyheads.json").read_text())
+    hashes = {"labels.json": hashlib.sha256(b"[]").hexdigest()}
+    assert new == old | {"format_version": FORMAT_VERSION, "sha256": old["sha256"] | hashes}
 
 
 def test_each_renamed_key() -> None:

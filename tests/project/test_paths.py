@@ -1,5 +1,7 @@
 """Where things are found: the path rule, and models and recipes by name."""
 
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -101,6 +103,26 @@ def test_missing_data_sets_we_know_are_named_with_their_home() -> None:
         find_data("multi30k/train", None, SUFFIXES)
     with pytest.raises(NotFoundError, match="uoft-cs/cifar10"):
         find_data("cifar10/train-*-of-4.parquet", None)
+
+
+@pytest.mark.parametrize("name", sorted(shipped("recipes")))
+def test_data_of_every_recipe_are_named_with_their_home(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nobody has said where data lie: how to say it, whose they are, and how to get them."""
+    monkeypatch.delenv("MANYHEADS_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    table = tomllib.loads(shipped("recipes")[name].read_text("utf-8"))["data"]
+    splits = [table[key] for key in ("train", "valid", "test") if "/" in table.get(key, "")]
+    for split in splits:
+        with pytest.raises(NotFoundError) as missing:
+            find_data(split, None)
+        message = str(missing.value)
+        assert f"looked for {tmp_path}/data/" in message
+        assert "MANYHEADS_DATA=FOLDER in the environment, or data.root=FOLDER" in message
+        assert re.search(
+            rf"Its home: https://.*see `manyheads fetch {split.partition('/')[0]}`", message
+        )
 
 
 def test_one_side_alone_is_not_a_corpus(tmp_path: Path) -> None:

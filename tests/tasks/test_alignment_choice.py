@@ -20,8 +20,8 @@ from manyheads.nn.recording.trace import record
 from manyheads.predict.load import load
 from manyheads.project.alignment import stored
 from manyheads.project.folder import ModelFolder
-from manyheads.tasks.translate.alignment_choice import choose_reader, known_links
 from manyheads.tasks.translate.predictor import Translator
+from manyheads.tasks.translate.word_alignment import choose_reader, known_links
 from tests.made import TRANSLATE, read_jsonl, run, write_lines, write_recipe
 
 

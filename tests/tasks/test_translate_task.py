@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from manyheads.asks.decode_config import DecodeConfig
+from manyheads.asks.evaluate_request import EvaluateConfig
 from manyheads.data.batching.batches import TextBatch
 from manyheads.data.text.corpus import Corpus
 from manyheads.data.tokenizers.token_store import encode_on_disk
@@ -25,7 +26,7 @@ from manyheads.data.tokenizers.tokenizer import (
 from manyheads.errors import DataError
 from manyheads.generation.text_decoding import translate
 from manyheads.models.transformer import Transformer, TransformerConfig
-from manyheads.tasks.translate.recipe import EvaluateConfig, TranslateTrainConfig
+from manyheads.tasks.translate.recipe import TranslateTrainConfig
 from manyheads.tasks.translate.task import TranslateTask
 from manyheads.train.loop import fit
 from tests.made import Silent, numbers

@@ -19,9 +19,8 @@ from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.nn.attention.recurrent_attention import record_scores
 from manyheads.nn.recording.attention_record import AttentionContext
 from manyheads.nn.recording.trace import LayerId
-from manyheads.tasks.translate.alignment_choice import known_links
 from manyheads.tasks.translate.predictor import Translator
-from manyheads.tasks.translate.word_alignment import alignment_errors, reads_source
+from manyheads.tasks.translate.word_alignment import alignment_errors, known_links, reads_source
 
 PAD, START, END = 0, 1, 2
 LETTERS = "abcdefgh"  # the tokens from 3 on

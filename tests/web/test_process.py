@@ -91,6 +91,19 @@ def test_what_was_accepted_is_answered(sign: signal.Signals) -> None:
             httpx.get(address)
 
 
+def test_the_page_is_opened(tmp_path: Path) -> None:
+    """In the browser that BROWSER names, when it can be asked for."""
+    browser, opened = tmp_path / "browser", tmp_path / "opened"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}.part\nmv {opened}.part {opened}\n')
+    browser.chmod(0o755)
+    with process("digits", "--open", BROWSER=f"{browser} %s") as (_, address):
+        end = time.monotonic() + PATIENCE
+        while not opened.exists():
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        assert opened.read_text("utf-8").strip() == address
+
+
 def test_the_token_of_the_environment_and_of_a_file(tmp_path: Path) -> None:
     """What is served with one needs it."""
     (tmp_path / "token").write_text("from-file\n", encoding="utf-8")

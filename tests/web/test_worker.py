@@ -88,11 +88,19 @@ def busy(server: Running, count: int = 1) -> Iterator[list["Future[httpx.Respons
         yield asked
 
 
+def is_there(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_worker_that_dies_or_hangs_is_started_again(
     server: Running, worker: ProcessWorker, sign: signal.Signals
 ) -> None:
-    """Who waits gets 503 and when to try again; whoever asks next is answered."""
+    """Who waits gets 503 and when to try again; whoever asks next is answered; none stays."""
     before, restarts = worker.pid, worker.restarts
     assert before is not None
     with busy(server) as (asked,):
@@ -112,6 +120,7 @@ def test_a_worker_that_dies_or_hangs_is_started_again(
     assert (worker.pid, worker.restarts) != (before, restarts)
     until(lambda: server.client.get("/health/ready").status_code == 200)
     assert worker.restarts == restarts + 1
+    assert not is_there(before)
     metrics = server.client.get("/metrics").text
     assert f"manyheads_worker_restarts_total {worker.restarts}.0" in metrics
     assert server.client.get("/api/v1/models").json()["models"][0]["loaded"]  # again

@@ -1,6 +1,7 @@
 """Measuring a model."""
 
-from typing import Annotated, Literal, Self, cast, get_args
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, Self, cast, get_args
 
 from pydantic import model_validator
 
@@ -11,6 +12,19 @@ from manyheads.errors import nearest
 TextMetric = Literal["bleu", "chrf", "ter", "exact", "bleu_lc_tok"]
 METRICS: tuple[TextMetric, ...] = get_args(TextMetric)
 Remote = Annotated[bool, Option("Read data by addresses that the model's recipe names.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateConfig:
+    """The [evaluate] table of what writes texts: the metrics; the first is the main one."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+    metrics: tuple[TextMetric, ...] = ("bleu",)
+
+    def __post_init__(self) -> None:
+        if not self.metrics:
+            raise ValueError(f"metrics is empty: name at least one of {', '.join(METRICS)}")
 
 
 class EvaluateRequest(Request):

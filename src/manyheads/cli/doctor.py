@@ -39,9 +39,7 @@ def run(
     else:
         _print(diagnosis)
     if plot is not None:
-        from manyheads.doctor.plot import plot_run
-
-        plot_run(diagnosis, plot)
+        diagnosis.plot(plot)
         warn(f"wrote {plot}")
     if diagnosis.errors:
         raise typer.Exit(1)

@@ -1,31 +1,16 @@
 """Causes among findings: what follows from another finding becomes its evidence."""
 
+import tomllib
 from dataclasses import replace
+from importlib.resources import files
 
 from manyheads.data.checks.issue_types import SEVERITIES
 from manyheads.doctor.finding import Finding
 
-OUTPUTS = {"repeated", "copied", "empty", "same", "wrong-script", "length"}
-ONE_FOR_ALL = {"same-output", "one-answer", "flat-features", "idle-heads"}
-# What follows from a finding follows from it, and needs no remedy of its own.
-FOLLOWS = {
-    "non-finite": {"spikes", "diverged"},
-    "learning-rate-high": {"diverged", "spikes", *ONE_FOR_ALL, *OUTPUTS},
-    "learning-rate-low": {*ONE_FOR_ALL, *OUTPUTS},
-    "too-short": {*ONE_FOR_ALL, "repeated", "same", "empty", "length"},
-    "nothing-learned": {"spikes", "overfitting", "overconfident", *ONE_FOR_ALL, *OUTPUTS},
-    "by-heart": {"overfitting", "overconfident", *OUTPUTS},
-    "same-output": OUTPUTS,
-    "diverged": {"spikes"},
-}
-# What a sick curve shows by chance, and what would be the wrong advice beside the first.
-CONTRADICTED = {
-    "non-finite": {"learning-rate-low", "too-short"},
-    "diverged": {"learning-rate-low", "too-short"},
-    "learning-rate-high": {"learning-rate-low", "too-short", "overfitting", "overconfident"},
-    "learning-rate-low": {"too-short", "overconfident"},
-    "by-heart": {"too-short", "learning-rate-low"},
-}
+_TABLES: dict[str, dict[str, list[str]]] = tomllib.loads(
+    files("manyheads.doctor").joinpath("causes.toml").read_text(encoding="utf-8")
+)
+FOLLOWS, CONTRADICTED = _TABLES["follows"], _TABLES["contradicted"]
 
 
 def by_cause(findings: list[Finding]) -> list[Finding]:

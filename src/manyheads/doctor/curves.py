@@ -79,20 +79,20 @@ def spikes(history: History, recipe: Recipe) -> Findings:
     fall = losses[0] - _smooth(losses).min()
     restart = recipe.train.restart
     quiet = range(restart.step, restart.step + 2 * recipe.train.warmup + 1) if restart else range(0)
-    usual, found = NOISE * _noise(losses), []
+    usual, jumps = NOISE * _noise(losses), []
     for index in range(3, len(losses)):
         jump = losses[index] - np.median(losses[index - 3 : index])
         if fall > 0 and jump > max(JUMP * fall, usual) and steps[index] not in quiet:
-            found.append((jump, index))
-    if not found:
+            jumps.append((jump, index))
+    if not jumps:
         return
-    largest, index = max(found)
+    largest, index = max(jumps)
     yield finding(
         "spikes",
-        f"{len(found)} of {len(losses)} lines; the largest jump is {largest:.3g} to "
+        f"{len(jumps)} of {len(losses)} lines; the largest jump is {largest:.3g} to "
         f"{losses[index]:.4g} at step {steps[index]:,}, {100 * largest / fall:.0f}% of all that "
         "was learned",
-        severity="warning" if len(found) > 1 or largest > LARGE_JUMP * fall else "note",
+        severity="warning" if len(jumps) > 1 or largest > LARGE_JUMP * fall else "note",
         settings=slower(recipe, 2),
         step=int(steps[index]),
     )

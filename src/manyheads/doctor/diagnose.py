@@ -1,22 +1,23 @@
 """Examine everything that a run left behind: what is wrong, and what was looked at."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
-from manyheads.doctor import curves, heads, learned, weights
+from manyheads.doctor import curves, heads, learned, outputs, weights
 from manyheads.doctor.causes import by_cause
 from manyheads.doctor.finding import Finding
-from manyheads.doctor.run_batches import Examined, Samples
+from manyheads.doctor.run_batches import Behaviour, Examined, Samples
 from manyheads.doctor.run_inspection import RunInspection
-from manyheads.errors import ManyheadsError
+from manyheads.errors import ManyheadsError, UsageError
 from manyheads.predict.task_pipeline import pipeline_of
 from manyheads.project.paths import allow
 from manyheads.train.device import inference_threads, limited_threads
+from manyheads.train.history import read_history
 
 
 @dataclass
@@ -41,6 +42,38 @@ class Diagnosis:
         """Write it as plain values."""
         plain = asdict(self)
         return {"run": str(plain.pop("path")), "errors": self.errors} | plain
+
+    def look_at(self, what: str, examine: Callable[[], Examined]) -> None:
+        """Add what one examination finds, or note that it could not look: others still can."""
+        try:
+            examined = examine()
+        except ManyheadsError as error:
+            self.not_looked_at = list(dict.fromkeys([*self.not_looked_at, f"{what}: {error}"]))
+            return
+        self.findings += examined.findings
+        self.looked_at += examined.looked_at
+        self.not_looked_at += examined.not_looked_at
+
+    def plot(self, path: Path) -> None:
+        """Draw the training loss with the findings, and the validation loss if it was measured.
+
+        Raises:
+            UsageError: nothing was logged.
+            MissingExtraError: matplotlib is not installed.
+        """
+        from manyheads.lens.plot.charts import Mark, draw_curve
+
+        history = read_history(self.path / "metrics.jsonl")
+        if not history.training:
+            raise UsageError(f"{self.path} has no metrics: there is no training curve to draw.")
+        draw_curve(
+            history.steps.tolist(),
+            history.losses.tolist(),
+            [(int(v["step"]), v["val_loss"]) for v in history.validations if "val_loss" in v],
+            [Mark(f.step, f.kind, f.severity) for f in self.findings if f.step is not None],
+            path,
+            title=self.path.resolve().name,
+        )
 
 
 def diagnose(
@@ -68,46 +101,43 @@ def diagnose(
 
 def examine(run: RunInspection, model: nn.Module | None) -> Diagnosis:
     """Look at metrics, weights and a few batches of the data, as far as they are there."""
-    recipe, history = run.recipe, run.history
+    recipe, step = run.recipe, run.history.last_step
     steps = None if recipe.origin else recipe.train.steps
-    found = Diagnosis(run.path, recipe.task, history.last_step, steps, run.finished)
-    _metrics(run, found)
+    diagnosis = Diagnosis(run.path, recipe.task, step, steps, run.finished)
+    _metrics(run, diagnosis)
     if model is None:
-        found.not_looked_at.append("weights: none are stored yet (train.save_every)")
+        diagnosis.not_looked_at.append("weights: none are stored yet (train.save_every)")
     broken = [] if model is None else list(weights.not_numbers(model))
-    found.findings += broken
-    samples = _samples(run, found)
+    diagnosis.findings += broken
+    samples = _samples(run, diagnosis)
     if samples is not None:
-        found.findings += curves.too_good(history, samples.validation)
-        with _overlooking("leaks in the data", found):
-            _note(samples.leaks(), found)
+        diagnosis.findings += curves.too_good(run.history, samples.validation)
+        diagnosis.look_at("leaks in the data", samples.leaks)
     if model is not None:
         moved = weights.measure(run, model)
-        found.findings += weights.hardly_moved(run, moved)
+        diagnosis.findings += weights.hardly_moved(run, moved)
         parameters = sum(each.numel() for each in model.parameters())
         known = "" if moved is None else ", against their initial values"
-        found.looked_at.append(f"weights: {parameters:,} parameters{known}")
+        diagnosis.looked_at.append(f"weights: {parameters:,} parameters{known}")
         if samples is not None and not broken:
-            _behaviour(run, model, samples, moved, found)
-            found.findings += learned.collapsed_by_rate(
-                found.findings, recipe, moved, history.last_step
-            )
-            _heads(run, model, samples, found)
-    found.findings = by_cause(found.findings)
-    return found
+            for what, rule in BEHAVIOUR:
+                diagnosis.look_at(what, partial(rule, Behaviour(model, samples, run, moved)))
+            diagnosis.findings += learned.collapsed_by_rate(diagnosis.findings, recipe, moved, step)
+    diagnosis.findings = by_cause(diagnosis.findings)
+    return diagnosis
 
 
-def _metrics(run: RunInspection, found: Diagnosis) -> None:
+def _metrics(run: RunInspection, diagnosis: Diagnosis) -> None:
     history, recipe = run.history, run.recipe
     if not history.training:
-        found.not_looked_at.append("metrics: there are none")
+        diagnosis.not_looked_at.append("metrics: there are none")
     else:
-        found.looked_at.append(
+        diagnosis.looked_at.append(
             f"metrics: {len(history):,} lines about training, {len(history.validations):,} "
             "validations"
         )
         if len(history) < curves.LINES:
-            found.not_looked_at.append(
+            diagnosis.not_looked_at.append(
                 f"the shape of the loss curve: {len(history)} lines are too few (train.log_every)"
             )
     checks = [curves.non_finite, curves.diverged, curves.spikes, curves.overfitting]
@@ -116,74 +146,33 @@ def _metrics(run: RunInspection, found: Diagnosis) -> None:
         if run.finished:
             checks.append(curves.too_short)
     for check in checks:
-        found.findings += check(history, recipe)
+        diagnosis.findings += check(history, recipe)
 
 
-def _samples(run: RunInspection, found: Diagnosis) -> Samples | None:
+def _samples(run: RunInspection, diagnosis: Diagnosis) -> Samples | None:
     try:
         samples: Samples | None = pipeline_of(run.recipe).samples(run.recipe, run)
     except ManyheadsError as error:
-        found.not_looked_at.append(f"the data and what the model makes of them: {error}")
+        diagnosis.not_looked_at.append(f"the data and what the model makes of them: {error}")
         return None
     if samples is None:
-        found.not_looked_at.append(
+        diagnosis.not_looked_at.append(
             f"the data: doctor takes no samples of the task {run.recipe.task!r}; `manyheads "
             "check-data` lists what is wrong with them, `manyheads evaluate` measures the answers"
         )
         return None
-    found.looked_at.append(
+    diagnosis.looked_at.append(
         f"losses: {samples.sizes[0]:,} training and {samples.sizes[1]:,} of "
         f"{samples.validation:,} validation examples"
     )
     return samples
 
 
-def _note(examined: Examined, found: Diagnosis) -> None:
-    found.findings += examined.findings
-    found.looked_at += examined.looked_at
-    found.not_looked_at += examined.not_looked_at
-
-
-def _behaviour(
-    run: RunInspection,
-    model: nn.Module,
-    samples: Samples,
-    moved: weights.Weights | None,
-    found: Diagnosis,
-) -> None:
-    recipe, step = run.recipe, run.history.last_step
-    with _overlooking("what the model has learned", found):
-        measured = learned.measure(model, samples)
-        if measured is not None:
-            found.findings += learned.nothing_learned(measured, samples, recipe, moved, step)
-            found.findings += learned.by_heart(measured, samples, recipe, step)
-        answers = samples.predictions(model, samples.valid)
-        if answers is not None:
-            found.findings += learned.one_answer(answers, samples, recipe, step)
-            found.looked_at.append(f"answers: {len(answers[0]):,} to validation data")
-        found.findings += learned.flat_features(model, samples, step)
-    with _overlooking("what the model writes", found):
-        if samples.write is not None:
-            _note(samples.write(model, step, run.finished), found)
-
-
-def _heads(run: RunInspection, model: nn.Module, samples: Samples, found: Diagnosis) -> None:
-    with _overlooking("heads", found):
-        watch = heads.watch(model, samples)
-        seen = watch.heads(model)
-        if seen:
-            found.findings += heads.idle(seen, run.recipe)
-            found.findings += heads.duplicates(seen, list(watch.duplicates()), run.recipe)
-            found.looked_at.append(
-                f"heads: {len(seen)} in {len({head.layer_id for head in seen})} attentions, on "
-                f"{heads.EXAMPLES} validation examples"
-            )
-
-
-@contextmanager
-def _overlooking(what: str, found: Diagnosis) -> Iterator[None]:
-    """Note what one part could not look at, so that the others still can."""
-    try:
-        yield
-    except ManyheadsError as error:
-        found.not_looked_at.append(f"{what}: {error}")
+# Rules about the behaviour of a model on samples of the data; one that cannot look is noted.
+BEHAVIOUR: list[tuple[str, Callable[[Behaviour], Examined]]] = [
+    ("what the model has learned", learned.from_losses),
+    ("what the model has learned", learned.from_answers),
+    ("what the model has learned", learned.from_features),
+    ("what the model writes", outputs.written),
+    ("heads", heads.at_work),
+]

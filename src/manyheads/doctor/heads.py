@@ -1,33 +1,35 @@
 """What the heads of a run's attention do: nothing, or the same as their neighbours."""
 
 import torch
-from torch import nn
 
 from manyheads.doctor.finding import SHOWN, Findings, finding
-from manyheads.doctor.run_batches import Samples
+from manyheads.doctor.run_batches import Behaviour, Examined
 from manyheads.lens.measures.idle_heads import DuplicateHeads, Head, HeadStatistics
 from manyheads.lens.measures.judged_heads import ALIKE, SILENT, judged, resting, written_share
 from manyheads.nn.recording.trace import record
 from manyheads.project.base_recipe import Recipe
 
 EXAMPLES = 16
-
-
 # Of all heads: so many idle ones are a waste; single ones are common in trained models (Michel et
 # al. 2019 remove 20% to 40% without loss) and are not worth a word.
 MANY = 0.25
 
 
-def watch(model: nn.Module, samples: Samples) -> HeadStatistics:
+def at_work(seen: Behaviour) -> Examined:
     """Let the heads read a few validation examples, one by one, so that nothing is padded."""
-    found, task = HeadStatistics(), samples.valid
+    watch, task, recipe = HeadStatistics(), seen.samples.valid, seen.run.recipe
     alone = [batch[i : i + 1] for batch in task.plan(0) for i in range(len(batch))][:EXAMPLES]
     with torch.inference_mode():
         for batch in task.load(0, alone):
             with record() as trace:
-                task.loss(model, batch)
-            found.add(trace)
-    return found
+                task.loss(seen.model, batch)
+            watch.add(trace)
+    if not (every := watch.heads(seen.model)):
+        return Examined([])
+    findings = [*idle(every, recipe), *duplicates(every, list(watch.duplicates()), recipe)]
+    attentions = len({head.layer_id for head in every})
+    looked_at = f"heads: {len(every)} in {attentions} attentions, on {EXAMPLES} validation examples"
+    return Examined(findings, [looked_at])
 
 
 def idle(heads: list[Head], recipe: Recipe) -> Findings:

@@ -17,7 +17,7 @@ from manyheads.data.checks.leakage import (
 )
 from manyheads.data.images.image_set import ImageSet, Preprocessing
 from manyheads.doctor.finding import SHOWN, Findings, finding
-from manyheads.doctor.random_sample import random_sample
+from manyheads.doctor.run_batches import random_sample
 from manyheads.doctor.text_leakage import MANY, SOME
 from manyheads.errors import DataError
 from manyheads.fit.training_images import Pixels
@@ -77,20 +77,20 @@ def mark(sample: ImageSample, preprocessing: Preprocessing) -> Findings:
         return
     some = _some(images, 1000)
     pixels = Pixels(some, preprocessing)[np.arange(len(some))].numpy()
-    found = find_mark(pixels, some.labels, max_std=STEADY, min_gap=APART)
-    if found is None or found.right < TOLD:
+    spot = find_mark(pixels, some.labels, max_std=STEADY, min_gap=APART)
+    if spot is None or spot.right < TOLD:
         return
     values = ", ".join(
         f"{some.classes[int(each)]} {value}"
-        for each, value in list(zip(np.unique(some.labels), found.values, strict=True))[:4]
+        for each, value in list(zip(np.unique(some.labels), spot.values, strict=True))[:4]
     )
     # A centre crop of 7/8 removes it.
-    places = ((found.row, preprocessing.height), (found.column, preprocessing.width))
+    places = ((spot.row, preprocessing.height), (spot.column, preprocessing.width))
     at_edge = any(min(place, size - 1 - place) < size // 16 for place, size in places)
     yield finding(
         "label-in-pixels",
-        f"row {found.row}, column {found.column} of {preprocessing.height} x "
-        f"{preprocessing.width}: right for {100 * found.right:.0f}% of {len(some):,} training "
+        f"row {spot.row}, column {spot.column} of {preprocessing.height} x "
+        f"{preprocessing.width}: right for {100 * spot.right:.0f}% of {len(some):,} training "
         "images",
         f"its brightness (0-255): {values}",
         f"for example {some.names[0]}",
@@ -124,7 +124,6 @@ def file_properties(sample: ImageSample) -> Findings:
 
 
 def _properties(images: ImageSet) -> Iterator[tuple[str, list[str]]]:
-    """Yield properties of the files, not of their pixels, with a value for each image."""
     sizes, modes = [], []
     for index in range(len(images)):
         try:

@@ -9,8 +9,7 @@ from torch import nn
 
 from manyheads.data.images.image_set import ImageSet, Preprocessing
 from manyheads.doctor import image_leakage
-from manyheads.doctor.random_sample import random_sample
-from manyheads.doctor.run_batches import Examined, Predictions, Samples
+from manyheads.doctor.run_batches import Examined, Predictions, Samples, random_sample
 from manyheads.fit.training_images import predict_all_logits
 from manyheads.recipe_data.image_data import ImageRecipe
 from manyheads.recipe_data.image_splits import image_splits
@@ -54,17 +53,17 @@ class ImageSamples(Samples):
     def leaks(self) -> Examined:
         """Look for copies, series, marks and properties of files that tell the class."""
         sample = image_leakage.ImageSample(*self.images)
-        found = list(image_leakage.images_seen_before(sample))
+        findings = list(image_leakage.images_seen_before(sample))
         if self.labelled:
             if self.held_out:
-                found += image_leakage.series(sample)
-            found += image_leakage.mark(sample, self.preprocessing)
-        found += image_leakage.file_properties(sample)
+                findings += image_leakage.series(sample)
+            findings += image_leakage.mark(sample, self.preprocessing)
+        findings += image_leakage.file_properties(sample)
         looked_at = (
             f"leaks: {len(sample.train):,} training and {len(sample.valid):,} validation images: "
             "copies, series, marks, files"
         )
-        return Examined(found, [looked_at])
+        return Examined(findings, [looked_at])
 
 
 def sample_images(

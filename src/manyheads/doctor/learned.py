@@ -9,7 +9,14 @@ from torch import Tensor, nn
 
 from manyheads.doctor.curves import longer_warmup, more_dropout
 from manyheads.doctor.finding import Finding, Findings, finding, rounded
-from manyheads.doctor.run_batches import Learned, Predictions, Samples, mean_loss
+from manyheads.doctor.run_batches import (
+    Behaviour,
+    Examined,
+    Learned,
+    Predictions,
+    Samples,
+    mean_loss,
+)
 from manyheads.doctor.weights import HARDLY, LARGE_STEP, Weights, not_far
 from manyheads.predict.task_pipeline import pipeline_of
 from manyheads.project.base_recipe import Recipe
@@ -22,12 +29,24 @@ FLAT = 1e-3
 COLLAPSE = {"one-answer", "flat-features", "same-output"}
 
 
-def measure(model: nn.Module, samples: Samples) -> Learned | None:
-    """Measure losses; None where there is nothing to compare with."""
-    blind = samples.blind_losses(model)
-    if blind is None:
-        return None
-    return Learned(mean_loss(model, samples.train), mean_loss(model, samples.valid), *blind)
+def from_losses(seen: Behaviour) -> Examined:
+    """Compare losses with those without the input, if they can be had."""
+    model, samples, run, weights = seen
+    if (blind := samples.blind_losses(model)) is None:
+        return Examined([])
+    learned = Learned(mean_loss(model, samples.train), mean_loss(model, samples.valid), *blind)
+    recipe, step = run.recipe, run.history.last_step
+    nothing = nothing_learned(learned, samples, recipe, weights, step)
+    return Examined([*nothing, *by_heart(learned, samples, recipe, step)])
+
+
+def from_answers(seen: Behaviour) -> Examined:
+    """Find a model of classes or tokens whose answer is always the same."""
+    answers = seen.samples.predictions(seen.model, seen.samples.valid)
+    if answers is None:
+        return Examined([])
+    findings = one_answer(answers, seen.samples, seen.run.recipe, seen.run.history.last_step)
+    return Examined([*findings], [f"answers: {len(answers[0]):,} to validation data"])
 
 
 def nothing_learned(
@@ -46,10 +65,10 @@ def nothing_learned(
 
 
 def collapsed_by_rate(
-    found: list[Finding], recipe: Recipe, weights: Weights | None, step: int
+    findings: list[Finding], recipe: Recipe, weights: Weights | None, step: int
 ) -> Findings:
     """Find a learning rate that explains why a model gives one answer to every input."""
-    collapsed = [each for each in found if each.kind in COLLAPSE]
+    collapsed = [each for each in findings if each.kind in COLLAPSE]
     if collapsed and weights is not None and weights.step > LARGE_STEP:
         yield too_fast(collapsed[0].evidence[0], recipe, weights, step)
 
@@ -86,7 +105,7 @@ def by_heart(learned: Learned, samples: Samples, recipe: Recipe, step: int) -> F
 
 
 def one_answer(answers: Predictions, samples: Samples, recipe: Recipe, step: int) -> Findings:
-    """Find a model of classes or tokens whose answer is always the same."""
+    """Find an answer that is given far more often than it is right."""
     given, right = answers[0].argmax(dim=1), answers[1]
     values, counts = given.unique(return_counts=True)
     answer = int(values[counts.argmax()])
@@ -105,10 +124,11 @@ def one_answer(answers: Predictions, samples: Samples, recipe: Recipe, step: int
     )
 
 
-def flat_features(model: nn.Module, samples: Samples, step: int) -> Findings:
+def from_features(behaviour: Behaviour) -> Examined:
     """Find an input of the last layer that is the same for every example."""
+    model, samples, run, _ = behaviour
     if not samples.labelled:
-        return
+        return Examined([])
     seen: list[Tensor] = []
     layers = [part for part in model.modules() if isinstance(part, nn.Linear)]
     handles = [
@@ -122,17 +142,17 @@ def flat_features(model: nn.Module, samples: Samples, step: int) -> Findings:
         for handle in handles:
             handle.remove()
     if not seen or seen[-1].ndim != 2 or len(seen[-1]) < 2:
-        return
+        return Examined([])
     features = seen[-1].float()
     size = float(features.square().mean().sqrt())
     spread = float(features.std(dim=0).square().mean().sqrt())
-    if size == 0 or not spread > FLAT * size:  # nan is as bad
-        yield finding(
-            "flat-features",
-            f"over {len(features)} validation images the features vary by {spread:.2g}, their "
-            f"size is {size:.2g}",
-            step=step,
-        )
+    if size > 0 and spread > FLAT * size:  # nan is as bad
+        return Examined([])
+    evidence = (
+        f"over {len(features)} validation images the features vary by {spread:.2g}, their size is "
+        f"{size:.2g}"
+    )
+    return Examined([finding("flat-features", evidence, step=run.history.last_step)])
 
 
 def _training_examples(samples: Samples) -> list[str]:

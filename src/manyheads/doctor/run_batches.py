@@ -9,22 +9,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from manyheads.data.text.corpus import Sentences
 from manyheads.doctor.finding import Finding
+from manyheads.doctor.run_inspection import RunInspection
+from manyheads.doctor.weights import Weights
+from manyheads.streams import generator
 from manyheads.train.training_task import Task
 
 TEXTS = 200  # sentences or pairs of each split
-
-
 # Of the loss of the best answer that does not depend on the input: what is closer has learned
 # nothing, but for noise and a few easy examples.
 NOTHING = 0.95
-
-
 HALF = 0.5  # of the same: a training loss below this was learned well
+
+
+def random_sample(count: int, wanted: int) -> np.ndarray:
+    """Choose so many of `count` things at random, as every second one may be of one class."""
+    return np.sort(generator(0, "doctor").permutation(count)[:wanted])
 
 
 class Learned(NamedTuple):
@@ -52,12 +57,8 @@ class Examined(NamedTuple):
 
 # Examines what a model writes: (model, step, finished).
 Write = Callable[[nn.Module, int, bool], Examined]
-
-
 # The same, of a sample of sentences: (model, sentences, step).
 LineWriter = Callable[[nn.Module, Sentences, int], Examined]
-
-
 Predictions = tuple[Tensor, Tensor]  # log-probabilities or logits (example, class), and classes
 
 
@@ -85,10 +86,10 @@ class Samples:
         """Return the losses without the input: here the entropies of the right answers, in nats."""
         entropies = []
         for task in (self.train, self.valid):
-            found = self.predictions(model, task)
-            if found is None:
+            predictions = self.predictions(model, task)
+            if predictions is None:
                 return None
-            _, counts = found[1].unique(return_counts=True)
+            _, counts = predictions[1].unique(return_counts=True)
             shares = counts / counts.sum()
             entropies.append(float(-(shares * shares.log()).sum()))
         return entropies
@@ -129,3 +130,12 @@ def mean_loss(model: nn.Module, task: Task[Any]) -> float:
             total += float(loss.sum)
             weight += loss.weight
     return total / weight
+
+
+class Behaviour(NamedTuple):
+    """A trained model, and samples of its run's data to examine it on."""
+
+    model: nn.Module
+    samples: Samples
+    run: RunInspection
+    weights: Weights | None  # None: the initial ones are not known

@@ -2,7 +2,7 @@
 
 import hashlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,15 +11,14 @@ from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_set import ImageSet
 from manyheads.errors import DataError, RecipeError
 from manyheads.models.model_config import ModelConfig
-from manyheads.predict.task_pipeline import Prepared
-from manyheads.project.folder import LEFT_OUT, write_preprocessing, write_vocabularies
+from manyheads.predict.task_pipeline import Prepared, Say
+from manyheads.project.folder import LEFT_OUT, ModelFolder, write_preprocessing, write_vocabularies
 from manyheads.project.sentencepiece_files import Vocabularies, sizes
 from manyheads.recipe_data.image_data import ImageRecipe
 from manyheads.recipe_data.image_splits import image_splits, readable_images
 from manyheads.recipe_data.named_splits import reject_test_splits
+from manyheads.train.checkpoint import sha256
 from manyheads.train.training_task import Task
-
-Say = Callable[[str], None]
 
 
 def digest(*hashes: str) -> str:
@@ -118,3 +117,9 @@ def refuse_longer(config: ModelConfig, *lengths: int) -> None:
 def has_token_limit(config: ModelConfig) -> bool:
     """Tell whether a text can be too long for the model."""
     return config.token_limit < sys.maxsize
+
+
+def start_record(folder: ModelFolder, names: Iterable[str]) -> dict[str, Any]:
+    """Describe for start.json which tensors of a new model hold the weights of which other one."""
+    digest = sha256(folder.path / "model.safetensors")
+    return {"model": str(folder.path), "sha256": digest, "tensors": sorted(names)}

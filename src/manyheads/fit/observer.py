@@ -36,6 +36,3 @@ class SilentObserver(PrintObserver):
 
     def say(self, message: str) -> None:
         """Print nothing."""
-
-    def validated(self, step: int, metrics: dict[str, float]) -> None:
-        """Print nothing."""

@@ -162,8 +162,8 @@ def look(images: ImageSet) -> Facts:
 def _channels(image: ImageContent) -> int:
     """Count what a model would see: palettes and print are colours, transparency is none."""
     if isinstance(image, np.ndarray):
-        found = image.shape[2] if image.ndim == 3 else 1
-        return 3 if found == 4 else found
+        bands = image.shape[2] if image.ndim == 3 else 1
+        return 3 if bands == 4 else bands
     return 1 if image.mode in ("1", "L", "LA", "F") or image.mode.startswith("I") else 3
 
 
@@ -260,7 +260,6 @@ def _said(row: Row, machine: Machine) -> str:
 
 
 def _about(facts: Facts) -> list[str]:
-    """Report facts about the data that matter for every model."""
     notes = {
         "Several labels an image: validation measures mean average precision and F1, not "
         "accuracy.": facts.multi_label,
@@ -311,7 +310,6 @@ def _begin(facts: Facts, machine: Machine) -> tuple[list[str], list[str]]:
 
 
 def _settings(data: LabelledImageData, facts: Facts) -> list[str]:
-    """Return the settings that these data need with any recipe."""
     held = max(min(facts.images // 10, 5000), facts.classes)
     settings = [f"data.train={_text(data.train)}", f"data.hold_out={held}"]
     columns = {"image": data.image, "label": data.label}

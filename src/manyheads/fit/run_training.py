@@ -142,7 +142,7 @@ def _train(
     observer.say(f"reading {recipe.data.train}")
     pipeline = pipeline_of(recipe)
     with agreed():
-        task, config, write_inputs, found = pipeline.prepare(recipe, out, observer.say)
+        task, config, write_inputs, environment = pipeline.prepare(recipe, out, observer.say)
         check_memory(lambda: pipeline.build(recipe, config))
         torch.manual_seed(stream(recipe.seed, "init"))
         # Before anything is written: what a recipe asks for may still be impossible.
@@ -153,7 +153,7 @@ def _train(
             RankTask(task, world - 1, world).spare(0)  # the last rank has the fewest examples
         resolved = write_recipe(recipe, config)
     with agreed():
-        _refuse_other_data(found)
+        _refuse_other_data(environment)
         if first:
             remove_unfinished(out)
             migrated = _write_recipe(out, resolved)
@@ -193,7 +193,7 @@ def _train(
             replace(recipe.train, precision=precision),
             out,
             seed=recipe.seed,
-            environment=versions() | here | found | parts,
+            environment=versions() | here | environment | parts,
             save_best=keep,
             observer=observer,
         )
@@ -215,7 +215,6 @@ def _train(
 
 
 def _measure(recipe: Recipe, out: Path, pipeline: Pipeline[Any, Any]) -> dict[str, Any]:
-    """Clear up, and measure the stored model."""
     shutil.rmtree(out / CACHE, ignore_errors=True)
     predictor = load(out, threads=recipe.train.threads or None)
     line = measure_model(predictor, pipeline.after_training(predictor))
@@ -223,9 +222,9 @@ def _measure(recipe: Recipe, out: Path, pipeline: Pipeline[Any, Any]) -> dict[st
     return line
 
 
-def _refuse_other_data(found: dict[str, str]) -> None:
+def _refuse_other_data(environment: dict[str, str]) -> None:
     """Refuse to train where the ranks have read different data."""
-    everyone = exchange(found)
+    everyone = exchange(environment)
     if wrong := [rank for rank, each in enumerate(everyone) if each != everyone[0]]:
         raise DataError(
             f"Ranks {', '.join(map(str, wrong))} have read other data than rank 0: the files "

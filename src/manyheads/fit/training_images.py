@@ -15,8 +15,6 @@ from manyheads.train.train_config import TrainConfig
 from manyheads.train.training_task import Batch, Indices
 
 IN_MEMORY = 2 << 30  # bytes of pixels kept; a larger set is read from disk again each epoch
-
-
 ROWS = 256  # images per forward pass
 
 
@@ -52,7 +50,6 @@ class Pixels:
         return torch.from_numpy(self._pixels[indices])
 
     def _read(self, indices: np.ndarray) -> list[np.ndarray]:
-        """Decode images on all threads."""
         threads = min(torch.get_num_threads(), len(indices))
         return list(
             in_threads(

@@ -5,11 +5,13 @@ translation), so a sign counts only if it exceeds the rate of the references.
 """
 
 import re
+import tomllib
 import unicodedata
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import cache
+from importlib.resources import files
 from typing import NamedTuple
 
 from manyheads.data.checks.leakage import plain
@@ -40,51 +42,10 @@ class Sign(NamedTuple):
 
 NEVER = float("inf")
 SIGNS = {
-    "length_ratio": Sign(
-        0.3,
-        0.4,
-        "the outputs are {value:.2f} times as long as the references",
-        "This is normal early in training. If it stays, raise decode.length_penalty for longer "
-        "outputs or lower it for shorter ones, and look for wrong pairs in the training data with "
-        "`manyheads check-data`.",
-    ),
-    "repeated": Sign(
-        NEVER,
-        5,
-        "{value:.0f}% of the outputs repeat a phrase three times or more ({usual:.0f}% of the "
-        "references)",
-        "The model is not trained enough, or its train.learning_rate is too high: train longer or "
-        "with half the rate.",
-    ),
-    "copied": Sign(
-        NEVER,
-        10,
-        "{value:.0f}% of the outputs mostly copy their source ({usual:.0f}% of the references)",
-        "Look for untranslated pairs in the training data with `manyheads check-data`.",
-    ),
-    "empty": Sign(
-        NEVER,
-        1,
-        "{value:.0f}% of the outputs are empty",
-        "Look for very short targets in the training data with `manyheads check-data`, and raise "
-        "decode.length_penalty.",
-    ),
-    "same": Sign(
-        NEVER,
-        15,
-        "{value:.0f}% of the outputs are the same for different sources ({usual:.0f}% of the "
-        "references)",
-        "The model hardly uses its source: train longer, with half the train.learning_rate or "
-        "twice the train.warmup, and check with `manyheads check-data` that the two sides are "
-        "translations of each other.",
-    ),
-    "wrong_script": Sign(
-        NEVER,
-        5,
-        "{value:.0f}% of the outputs are written in another script than their references",
-        "Check that data.source and data.target are not swapped; `manyheads check-data` reports "
-        "the scripts of both sides.",
-    ),
+    name: Sign(**table)
+    for name, table in tomllib.loads(
+        files("manyheads.generation").joinpath("signs.toml").read_text(encoding="utf-8")
+    ).items()
 }
 
 
@@ -97,7 +58,7 @@ def marked(
     for source, output in pairs:
         meant[plain(output)].add(plain(source))
     script = main_script("".join(references))
-    found = {
+    signed = {
         "repeated": map(_repeats, outputs),
         "copied": (_copies(source, output) for source, output in pairs),
         "empty": (not output.strip() and bool(source.strip()) for source, output in pairs),
@@ -107,14 +68,14 @@ def marked(
             for output, reference in zip(outputs, references, strict=True)
         ),
     }
-    return {name: [n for n, has in enumerate(each) if has] for name, each in found.items()}
+    return {name: [n for n, has in enumerate(each) if has] for name, each in signed.items()}
 
 
 def signs(sources: Sequence[str], outputs: Sequence[str], references: Sequence[str]) -> Signs:
     """Measure all signs in the outputs."""
-    found = marked(sources, outputs, references)
+    signed = marked(sources, outputs, references)
     length = sum(map(len, outputs)) / max(1, sum(map(len, references)))
-    shares = {name: 100 * len(which) / len(sources) for name, which in found.items()}
+    shares = {name: 100 * len(which) / len(sources) for name, which in signed.items()}
     return Signs(length, **shares)
 
 
@@ -134,27 +95,29 @@ class OutputMonitor:
 
     def __call__(self, outputs: Sequence[str]) -> dict[str, float]:
         """Measure the outputs of a validation; warn of signs that persist."""
-        found = signs(self.sources, outputs, self.references)
-        beyond = {name: abs(getattr(found, name) - getattr(self.usual, name)) for name in SIGNS}
-        for name, remark in self.remarks(found).items():
+        measured = signs(self.sources, outputs, self.references)
+        beyond = {name: abs(getattr(measured, name) - getattr(self.usual, name)) for name in SIGNS}
+        for name, remark in self.remarks(measured).items():
             stays = beyond[name] > BETTER * self.before.get(name, NEVER)
             if stays and name not in self.warned:
                 self.warned.add(name)
                 warnings.warn(f"On the validation data, {remark}", stacklevel=2)
         self.before = beyond
-        return found._asdict()
+        return measured._asdict()
 
-    def remarks(self, found: Signs) -> dict[str, str]:
+    def remarks(self, measured: Signs) -> dict[str, str]:
         """Return a message with advice for each sign that exceeds its threshold."""
-        return {name: f"{what}. {SIGNS[name].advice}" for name, what in self.found(found).items()}
+        return {
+            name: f"{what}. {SIGNS[name].advice}" for name, what in self.found(measured).items()
+        }
 
-    def found(self, found: Signs) -> dict[str, str]:
+    def found(self, measured: Signs) -> dict[str, str]:
         """Return the same messages without advice."""
         if len(self.sources) < PAIRS:
             return {}
         messages = {}
         for name, sign in SIGNS.items():
-            value, usual = getattr(found, name), getattr(self.usual, name)
+            value, usual = getattr(measured, name), getattr(self.usual, name)
             if value < usual - sign.low or value > usual + sign.high:
                 messages[name] = sign.finding.format(value=value, usual=usual)
         return messages

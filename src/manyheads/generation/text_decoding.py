@@ -37,6 +37,22 @@ class Translation:
     token_log_probabilities: list[float] = field(default_factory=list)  # the end's included
     details: list[OutputToken] | None = None  # if requested
 
+    @classmethod
+    def of(
+        cls, hypothesis: Hypothesis, text: str, details: list[OutputToken] | None
+    ) -> "Translation":
+        """Make it of what a search has found, and its text."""
+        terms = hypothesis.token_log_probabilities
+        return cls(
+            text,
+            hypothesis.score,
+            hypothesis.log_probability,
+            hypothesis.tokens,
+            hypothesis.finished,
+            terms,
+            details,
+        )
+
 
 @torch.inference_mode()
 def translate(
@@ -120,13 +136,9 @@ def translate(
         written = iter(tokenizers.target.decode([each.tokens for some in found for each in some]))
         for job, hypotheses in zip(batch, found, strict=True):
             results[job.number] = [
-                Translation(
+                Translation.of(
+                    h,
                     text,
-                    h.score,
-                    h.log_probability,
-                    h.tokens,
-                    h.finished,
-                    h.token_log_probabilities,
                     describe(tokenizers.target, text, h, next(read, [])) if details else None,
                 )
                 for h, text in zip(hypotheses, written, strict=False)
@@ -157,10 +169,10 @@ def _padded(model: nn.Module, jobs: list[Job], ids: SpecialIds) -> Tensor:
 
 
 def _with_probabilities(
-    model: nn.Module, jobs: list[Job], found: list[list[Hypothesis]]
+    model: nn.Module, jobs: list[Job], hypotheses: list[list[Hypothesis]]
 ) -> list[list[Hypothesis]]:
     """Add the log-probabilities of tokens, which an engine's own search does not give."""
-    flat = [(job.key, each) for job, some in zip(jobs, found, strict=True) for each in some]
+    flat = [(job.key, each) for job, some in zip(jobs, hypotheses, strict=True) for each in some]
     scored = token_log_probabilities(
         model, [key for key, _ in flat], [each.tokens for _, each in flat]
     )
@@ -170,7 +182,7 @@ def _with_probabilities(
             replace(each, token_log_probabilities=next(terms)[: len(each.tokens) + each.finished])
             for each in some
         ]
-        for some in found
+        for some in hypotheses
     ]
 
 

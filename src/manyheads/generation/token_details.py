@@ -67,14 +67,13 @@ def behind_space(text: str, begin: int, end: int) -> int:
 
 def spans(tokenizer: "TextTokenizer", text: str) -> list["Span | None"]:
     """Return the characters that each token of a text covers; None: a byte, a language code."""
-    found = [
+    covered = [
         (behind_space(text, piece.begin, piece.end), piece.end) for piece in tokenizer.pieces(text)
     ]
-    return [[begin, end] if begin < end else None for begin, end in found]
+    return [[begin, end] if begin < end else None for begin, end in covered]
 
 
 def _common(left: str, right: str) -> int:
-    """Return the length of the common prefix."""
     return next(
         (n for n, (a, b) in enumerate(zip(left, right, strict=False)) if a != b),
         min(len(left), len(right)),
@@ -106,12 +105,7 @@ def readings(
 
 
 def attention_over_source(
-    model: nn.Module,
-    source: Tensor,
-    outputs: Sequence[Sequence[int]],
-    *,
-    start: int,
-    padding: int,
+    model: nn.Module, source: Tensor, outputs: Sequence[Sequence[int]], *, start: int, padding: int
 ) -> dict[int, Tensor]:
     """Run a model on whole outputs; return its cross-attention maps, layer by layer."""
     target = pad([[start, *tokens] for tokens in outputs], padding).to(source.device)

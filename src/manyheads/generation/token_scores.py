@@ -33,12 +33,12 @@ def token_log_probabilities(
     """
     if isinstance(model, TokenScorer):
         return model.score(sources, outputs)
-    found: list[list[float]] = [[] for _ in sources]
+    terms: list[list[float]] = [[] for _ in sources]
     for rows, target, logits in _logits(model, sources, outputs):
         scores = logits.float().log_softmax(dim=-1).gather(2, target[:, 1:, None])[..., 0]
         for row, n in enumerate(rows):
-            found[n] = scores[row, : len(outputs[n]) + 1].tolist()
-    return found
+            terms[n] = scores[row, : len(outputs[n]) + 1].tolist()
+    return terms
 
 
 def largest_logit(model: nn.Module, sources: Sequence[Tokens], outputs: Sequence[Tokens]) -> float:

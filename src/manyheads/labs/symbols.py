@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
+from manyheads.asks.evaluate_request import EvaluateConfig
 from manyheads.data.text.corpus import Corpus, Sentences
 from manyheads.data.tokenizers.tokenizer import UNKNOWN, Piece, Tokenizers
 from manyheads.labs.lab_training import Learned, learn, training
@@ -14,7 +15,7 @@ from manyheads.models.components import CellName
 from manyheads.models.tagger import EncoderTaggerConfig, RecurrentTaggerConfig
 from manyheads.models.transformer import TransformerConfig
 from manyheads.streams import generator
-from manyheads.tasks.translate.recipe import EvaluateConfig, TranslateTrainConfig
+from manyheads.tasks.translate.recipe import TranslateTrainConfig
 from manyheads.tasks.translate.task import TranslateTask
 from manyheads.tokenwise.token_task import IGNORED, Examples, TokenTask, TokenTrainConfig, measure
 

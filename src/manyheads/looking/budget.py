@@ -13,9 +13,12 @@ def limit(device: torch.device) -> float:
     return CPU if device.type == "cpu" else OTHER
 
 
-def worth(cost: float, device: torch.device) -> bool:
-    """Tell whether integrated gradients are cheap at this cost of a step."""
-    return STEPS * cost <= limit(device)
+def integrates(integrated: bool | None, cost: float, device: torch.device, *, alone: bool) -> bool:
+    """Tell whether to integrate gradients: if asked, or by default where it is cheap or `alone`.
+
+    `cost` is that of a step; `alone`: nothing else explains the answer.
+    """
+    return alone or STEPS * cost <= limit(device) if integrated is None else integrated
 
 
 def most_steps(cost: float, device: torch.device) -> int:

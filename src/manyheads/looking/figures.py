@@ -69,9 +69,9 @@ def watched(model: nn.Module) -> Iterator[Watched]:
 def figures_of_image(seen: Watched) -> list[Figure]:
     """Measure one pass over an image."""
     model, trace, states = seen.model, seen.trace, seen.states
-    found = attentions(trace)
+    maps = attentions(trace)
     return [
-        *distance_figures(found, states.layers),
+        *distance_figures(maps, states.layers),
         *_of_heads(model, trace),
         *cka_figures(states.layers),
         *position_figures(model),
@@ -94,7 +94,7 @@ def figures_of_text(
     tokens, `pieces` write a token of each embedding table.
     """
     model, trace, states = seen.model, seen.trace, seen.states
-    found = attentions(trace)
+    maps = attentions(trace)
     rows = {**names, "decoder": outputs}
     sides = {f"{stack} self": (rows[stack], read) for stack, read in names.items()}
     whose = ("source", "target") if len(pieces) > 1 else ("text's",)
@@ -102,7 +102,7 @@ def figures_of_text(
         *_of_gates(gates),
         *mask_figures(trace, sides),
         *_of_heads(model, trace),
-        *distance_figures(found, states.layers),
+        *distance_figures(maps, states.layers),
         *cka_figures(states.layers),
         *plane_figures(states.layers, names),
         *(
@@ -134,7 +134,6 @@ def _planes_of_image(layers: Sequence[LayerState]) -> list[Figure]:
 
 
 def _of_gates(gates: Sequence[GateView]) -> list[Figure]:
-    """Draw how far gates are open, a row a token."""
     return [
         Figure(
             "gates",

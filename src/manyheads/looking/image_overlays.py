@@ -3,17 +3,21 @@
 Why these scores, baselines and limits: docs/decisions/explanations.md.
 """
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from PIL import Image
 from torch import Tensor, nn
 
+from manyheads.data.images.image_file import ImageContent
+from manyheads.data.images.image_set import Preprocessing
 from manyheads.errors import UsageError, nearest
 from manyheads.lens.attribution.grad_cam import grad_cam, last_features
 from manyheads.lens.attribution.gradients import weighed
 from manyheads.lens.attribution.integrated_gradients import Integrated, until_complete
 from manyheads.lens.attribution.relevance import read_from, relevance, relevance_for_pool
 from manyheads.lens.view.image_view import CELLS, POOL, Attribution
-from manyheads.looking.budget import incomplete, left_out, most_steps, worth
+from manyheads.looking.budget import incomplete, integrates, left_out, most_steps
 from manyheads.nn.recording.features import MAP, FeatureRecord
 from manyheads.nn.recording.token_grid import Axis, TokenGrid
 from manyheads.nn.recording.trace import Trace, record
@@ -48,34 +52,34 @@ def explain_class(
             f"There is no baseline {baseline!r}{nearest(baseline, BASELINES)}"
             f"Allowed: {', '.join(BASELINES)}."
         )
-    given = images.detach().clone().requires_grad_()
+    inputs = images.detach().clone().requires_grad_()
     with torch.enable_grad(), record(gradients=True) as trace, OperationCount() as count:
-        score = model(given)[0, target].float()
+        score = model(inputs)[0, target].float()
     what = f"the logit of {label}"
-    found, notes = _relevance(trace, score, label, what)
+    overlays, notes = _relevance(trace, score, label, what)
     features = last_features(trace)
-    found += [_where(each, score, label, what, alone=len(features) == 1) for each in features]
-    if not found:
+    overlays += [_where(each, score, label, what, alone=len(features) == 1) for each in features]
+    if not overlays:
         notes.append("Relevance and Grad-CAM are not defined here: the model has no tokens or map.")
     cost = 3.0 * count.total  # of a step
-    if integrated or not found or (integrated is None and worth(cost, images.device)):
+    if integrates(integrated, cost, images.device, alone=not overlays):
         start, most = _baseline(baseline, images, black), most_steps(cost, images.device)
         parts = until_complete(
             lambda x: model(x)[:, target, None].float(), images[0], start, most=most
         )
-        found.append(_of_pixels(parts, baseline, label, what))
+        overlays.append(_of_pixels(parts, baseline, label, what))
         notes += incomplete(parts)
     elif integrated is None:
         notes.append(left_out(cost))
-    return found, notes
+    return overlays, notes
 
 
 def _relevance(
     trace: Trace, score: Tensor, label: str, what: str
 ) -> tuple[list[Attribution], list[str]]:
-    found = weighed(trace, score)
-    pools = [each for each in found if each.layer_id.stack == POOL]
-    layers = [each for each in found if each.layer_id.stack != POOL]
+    weights = weighed(trace, score)
+    pools = [each for each in weights if each.layer_id.stack == POOL]
+    layers = [each for each in weights if each.layer_id.stack != POOL]
     if not layers or layers[0].query_grid is None:
         return [], []
     notes = []
@@ -151,3 +155,16 @@ def _baseline(kind: str, images: Tensor, black: Tensor) -> Tensor:
     # Where the border would have to be repeated, not mirrored: a bell may be wider than a side.
     x = F.conv2d(F.pad(x, (reach, reach, 0, 0), mode="replicate"), bell.view(1, 1, 1, -1))
     return F.conv2d(F.pad(x, (0, 0, reach, reach), mode="replicate"), bell.view(1, 1, -1, 1))[:, 0]
+
+
+def shown_pixels(preprocessing: Preprocessing, image: ImageContent) -> np.ndarray:
+    """Turn an image as the model saw it, uncropped, in colours that a screen has."""
+    if isinstance(image, np.ndarray):  # of more bands than eyes have: their mean
+        values = image.reshape(*image.shape[:2], -1).mean(axis=2, dtype=np.float32)
+        return np.rint(255 * values / max(values.max(), 1e-9)).clip(0, 255).astype(np.uint8)
+    shown = preprocessing.upright(image)
+    if shown.mode == "RGBA":
+        shown = Image.alpha_composite(Image.new("RGBA", shown.size, "white"), shown)
+    if shown.mode not in ("L", "RGB"):
+        shown = shown.convert("RGB")
+    return np.array(shown, dtype=np.uint8)

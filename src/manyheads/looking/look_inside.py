@@ -171,9 +171,9 @@ def head_steps_at(
         UsageError: there is no such layer, head or row; or the map shows groups of tokens.
     """
     with kept_traces() as traces:
-        found = look_at(predictor, request)
+        look = look_at(predictor, request)
     steps = head_steps(traces[0] if traces else Trace(), site, head, row)
-    shown = next((each for each in found.view.maps if each.site == site), None)
+    shown = next((each for each in look.view.maps if each.site == site), None)
     if shown is None or max(steps.keys) >= len(shown.columns):
         raise UsageError(f"The map of {site} shows groups of tokens: give a shorter input.")
     return steps

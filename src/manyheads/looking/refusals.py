@@ -6,10 +6,10 @@ from pathlib import Path
 from manyheads.asks.look_request import LookRequest
 from manyheads.data.images.image_file import SUFFIXES
 from manyheads.errors import NotFoundError, UsageError
-from manyheads.lens.panels import Figure
-from manyheads.looking.word_comparison import compare_word
 from manyheads.predict.base_predictor import Predictor
-from manyheads.predict.text_reader import TextReader
+
+NO_REFERENCE = "does not translate, so it has no use for a reference: leave it out."
+NO_LANGUAGE = "does not choose a language: leave it out."
 
 
 def refuse_for_images(predictor: Predictor, request: LookRequest, *, writes: bool = False) -> None:
@@ -18,30 +18,27 @@ def refuse_for_images(predictor: Predictor, request: LookRequest, *, writes: boo
     `writes`: the model writes a text for the image, in a language, which may be one's own.
     """
     name, given = predictor.folder.name, request.given
-    if request.reference is not None and not writes:
-        raise _no_reference(name)
-    if request.language is not None and not writes:
-        raise _no_language(name)
-    if request.word is not None or request.also:
-        raise UsageError(f"{name} looks at images, which have no words: leave the word out.")
+    _refuse(
+        name,
+        (request.reference is not None and not writes, NO_REFERENCE),
+        (request.language is not None and not writes, NO_LANGUAGE),
+        (
+            request.word is not None or bool(request.also),
+            "looks at images, which have no words: leave the word out.",
+        ),
+        (
+            isinstance(given, str) and request.kind == "text",
+            "looks at images, and was given a text: give an image.",
+        ),
+    )
     if not isinstance(given, str):
         return
-    if request.kind == "text":
-        raise UsageError(f"{name} looks at images, and was given a text: give an image.")
     if os.path.isdir(given):  # noqa: PTH112 - Path raises where a text is too long for a name
         raise UsageError(f"{given} is a folder: name an image in it.")
     if not os.path.exists(given):  # noqa: PTH110
         raise NotFoundError(
             f"There is no file {given}: {name} looks at images, so give the path of one."
         )
-
-
-def _no_reference(name: str) -> UsageError:
-    return UsageError(f"{name} does not translate, so it has no use for a reference: leave it out.")
-
-
-def _no_language(name: str) -> UsageError:
-    return UsageError(f"{name} does not choose a language: leave it out.")
 
 
 def refuse_for_texts(
@@ -57,19 +54,20 @@ def refuse_for_texts(
             f"{given} is an image, and {name} reads texts: give a sentence, or an image model "
             "(`manyheads models` lists those that are shipped)."
         )
-    if request.language is not None:
-        raise _no_language(name)
-    if request.target is not None:
-        raise UsageError(
-            f"{name} reads texts and explains every token of its answer: it takes no target class."
-        )
-    if request.baseline != "black":
-        raise UsageError(
-            f"{name} reads texts, whose gradients are integrated from zero embeddings: it takes no "
-            "baseline."
-        )
-    if request.reference is not None and not translates:
-        raise _no_reference(name)
+    _refuse(
+        name,
+        (request.language is not None, NO_LANGUAGE),
+        (
+            request.target is not None,
+            "reads texts and explains every token of its answer: it takes no target class.",
+        ),
+        (
+            request.baseline != "black",
+            "reads texts, whose gradients are integrated from zero embeddings: it takes no "
+            "baseline.",
+        ),
+        (request.reference is not None and not translates, NO_REFERENCE),
+    )
     if request.also and request.word is None:
         raise UsageError("also gives more sentences with a word: give the word, too.")
     if request.word is not None and not request.word.strip():
@@ -77,8 +75,7 @@ def refuse_for_texts(
     return given
 
 
-def word_figures(reader: TextReader, text: str, request: LookRequest) -> list[Figure]:
-    """Compare the vectors of a word between sentences, if the request names one."""
-    if request.word is None:
-        return []
-    return compare_word(reader, request.word, [text, *request.also])
+def _refuse(name: str, *rules: tuple[bool, str]) -> None:
+    for applies, message in rules:
+        if applies:
+            raise UsageError(f"{name} {message}")

@@ -4,7 +4,7 @@ Why these scores, baselines and limits: docs/decisions/explanations.md.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -18,8 +18,8 @@ from manyheads.lens.attribution.relevance import relevance, relevance_of_source
 from manyheads.lens.trace.attention_reader import attentions
 from manyheads.lens.trace.embeddings import changed, embeddings
 from manyheads.lens.trace.gates import gate_maps
-from manyheads.lens.view.text_view import Span, TextOverlay, text_overlay
-from manyheads.looking.budget import incomplete, left_out, limit, most_steps, worth
+from manyheads.lens.view.text_view import Span, TextOverlay, TextView, text_overlay
+from manyheads.looking.budget import incomplete, integrates, left_out, limit, most_steps
 from manyheads.nn.recording.attention_record import AttentionRecord
 from manyheads.nn.recording.trace import LayerId, Trace, record
 from manyheads.project.cost import OperationCount
@@ -82,7 +82,7 @@ def explain_reading(
         row_spans=reading.output_spans,
         column_spans=reading.source_spans,
     )
-    found: list[TextOverlay] = []
+    overlays: list[TextOverlay] = []
     notes: list[str] = []
     if size > 1:
         notes.append(f"Output tokens are explained {size} in a row at a time.")
@@ -106,12 +106,12 @@ def explain_reading(
             "2021); rows sum to 1" + ("" if bool((sums > 0).all()) else ", or to 0: nothing speaks")
         )
         shown = torch.where(sums > 0, weights / sums.clamp_min(1e-30), 0.0)
-        found.append(overlay("relevance", legend, shown, signed=False))
+        overlays.append(overlay("relevance", legend, shown, signed=False))
     else:
         notes.append("Relevance is not defined here: no attention leads from output to source.")
     cost = float(1 + 2 * len(scores)) * count.total  # of a step
-    empty = not found and not kept and not gate_maps(trace)
-    if integrated or empty or (integrated is None and worth(cost, device)):
+    empty = not overlays and not kept and not gate_maps(trace)
+    if integrates(integrated, cost, device, alone=empty):
         with no_cudnn():
             parts = _integrated(reading, size, most_steps(cost, device))
         legend = (
@@ -120,11 +120,17 @@ def explain_reading(
             "lowers the score"
         )
         shares = parts.parts.sum(dim=-1).cpu()  # over the numbers of an embedding
-        found.append(overlay("integrated gradients", legend, shares, signed=True))
+        overlays.append(overlay("integrated gradients", legend, shares, signed=True))
         notes += incomplete(parts)
     elif integrated is None:
         notes.append(left_out(cost))
-    return found, notes
+    return overlays, notes
+
+
+def explained(view: TextView, reading: Reading, *, integrated: bool | None) -> TextView:
+    """Add overlays that explain the output tokens to a view."""
+    overlays, notes = explain_reading(reading, integrated=integrated)
+    return replace(view, overlays=overlays, notes=[*view.notes, *notes])
 
 
 def log_odds(logits: Tensor, wanted: Tensor) -> Tensor:
@@ -141,11 +147,11 @@ def log_odds(logits: Tensor, wanted: Tensor) -> Tensor:
 def _relevance_of_text(trace: Trace, score: Tensor, group: slice) -> Tensor:
     """Explain a group of output tokens by the source's."""
     raise_if_cancelled()
-    found = weighed(trace, score)
-    crossed = any(_crosses(each.layer_id) for each in found)
-    start = torch.zeros(found[-1].attention.shape[0])
+    weights = weighed(trace, score)
+    crossed = any(_crosses(each.layer_id) for each in weights)
+    start = torch.zeros(weights[-1].attention.shape[0])
     start[group] = 1.0
-    return relevance_of_source(found, start) if crossed else relevance(found, start)
+    return relevance_of_source(weights, start) if crossed else relevance(weights, start)
 
 
 def _crosses(layer_id: LayerId) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import torch
 
+from manyheads.asks.look_request import LookRequest
 from manyheads.cancellation import raise_if_cancelled
 from manyheads.errors import UsageError, nearest
 from manyheads.lens.labels import labels
@@ -16,6 +17,13 @@ from manyheads.nn.recording.trace import record
 from manyheads.predict.text_reader import TextReader
 
 STACK = "encoder"  # what reads the text
+
+
+def compare_words(reader: TextReader, text: str, request: LookRequest) -> list[Figure]:
+    """Compare a word between sentences, if the request names one."""
+    if request.word is None:
+        return []
+    return compare_word(reader, request.word, [text, *request.also])
 
 
 def compare_word(reader: TextReader, word: str, texts: Sequence[str]) -> list[Figure]:
@@ -32,17 +40,17 @@ def _occurrence(reader: TextReader, word: str, text: str) -> Occurrence:
             f"{text!r} does not have the word {word!r}{nearest(word, text.split())}"
             "Give `word` as it is written in every sentence."
         )
-    given = reader.read_tokens(text)
+    tokens = reader.read_tokens(text)
     with record() as trace, record_states(reader.model) as states:
-        reader.encode(reader.tensor(given.ids))
-    own = tokens_of(given.spans, begin, begin + len(word))
-    share = torch.zeros(len(given.ids))
+        reader.encode(reader.tensor(tokens.ids))
+    own = tokens_of(tokens.spans, begin, begin + len(word))
+    share = torch.zeros(len(tokens.ids))
     share[list(own)] = 1 / len(own)  # the same for each token of the word, 0 for others
     return Occurrence(
         text,
-        labels(given.names),
+        labels(tokens.names),
         own,
-        [n for n, place in enumerate(given.spans) if place is not None and n not in own],
+        [n for n, place in enumerate(tokens.spans) if place is not None and n not in own],
         [(each.name, each.x[0].float().cpu()) for each in states.stack(STACK)],
         [
             (f"layer {each.layer_id.layer + 1}", each.read_by(share))

@@ -1,7 +1,7 @@
 """Shared parts of the comparisons of an engine with torch: what on, how long, and how far apart."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -11,6 +11,7 @@ from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.asks.export_request import ParityRequest
 from manyheads.data.even_sample import evenly_spaced
 from manyheads.engines.engine import engine_name
+from manyheads.engines.engine_parity import Parity
 from manyheads.errors import NotFoundError, UsageError
 from manyheads.predict.base_predictor import Predictor
 
@@ -22,6 +23,8 @@ def data_to_compare(
     read: Callable[[EvaluateRequest], tuple[T, Mapping[str, Any]]],
     request: ParityRequest,
     what: str = "images",
+    *,
+    or_texts: bool = False,
 ) -> tuple[T, Mapping[str, Any]]:
     """Read the recipe's validation data, or those that were given, and the line about them.
 
@@ -29,33 +32,15 @@ def data_to_compare(
         NotFoundError: they are not here.
         UsageError: texts were given, which these data are compared without.
     """
-    if request.texts:
+    if request.texts and not or_texts:
         raise UsageError(f"`texts` is for models that read texts: give {what} as `data`.")
-    return _recipes_or_given(read, request, f"{what} as `data`,")
-
-
-def pairs_to_compare(
-    read: Callable[[EvaluateRequest], tuple[T, Mapping[str, Any]]], request: ParityRequest
-) -> tuple[T, Mapping[str, Any]]:
-    """Do the same for a translator, which could also be given texts alone.
-
-    Raises:
-        NotFoundError: they are not here.
-    """
-    return _recipes_or_given(read, request, "pairs as `data`, or `texts`,")
-
-
-def _recipes_or_given(
-    read: Callable[[EvaluateRequest], tuple[T, Mapping[str, Any]]],
-    request: ParityRequest,
-    instead: str,
-) -> tuple[T, Mapping[str, Any]]:
     try:
         return read(EvaluateRequest(data=request.data))
     except NotFoundError as error:
         if request.data is not None:
             raise
-        raise NotFoundError(f"{error} Or give other {instead} to compare the engine on.") from None
+        instead = f"{what} as `data`, {'or `texts`, ' * or_texts}to compare the engine on."
+        raise NotFoundError(f"{error} Or give other {instead}") from None
 
 
 def examples_to_compare(count: int, request: ParityRequest) -> np.ndarray:
@@ -65,15 +50,55 @@ def examples_to_compare(count: int, request: ParityRequest) -> np.ndarray:
     return rest[evenly_spaced(len(rest), request.limit)]
 
 
+def compare_engines(
+    reference: P,
+    exported: P,
+    run: Callable[[P], T],
+    *,
+    answers: Callable[[T], Iterable[Any]],
+    difference: Callable[[T, T], float],
+    score: Callable[[T], float] | None = None,
+    metric: str | None = None,
+    inputs: int | None = None,
+    **report: Any,
+) -> Parity:
+    """Run both on the same inputs, and compare what they return.
+
+    Args:
+        reference: the model on torch.
+        exported: the same model on the engine.
+        run: answers all inputs; it is timed.
+        answers: the answers in what was returned, one for each input.
+        difference: between the numbers that were returned, as `Parity` has it.
+        score: measures what was returned; None: nothing tells right from wrong.
+        metric: what `score` returns.
+        inputs: their number; None: that of the answers.
+        report: further fields of `Parity`.
+    """
+    ours, theirs, seconds = run_both(reference, exported, run)
+    before, after = (None, None) if score is None else (score(ours), score(theirs))
+    differ = [one != other for one, other in zip(answers(ours), answers(theirs), strict=True)]
+    return Parity(
+        inputs=inputs or len(differ),
+        difference=difference(ours, theirs),
+        changed=float(np.mean(differ)),
+        metric=None if score is None else metric,
+        before=before,
+        after=after,
+        seconds=seconds,
+        **report,
+    )
+
+
 def run_both(reference: P, exported: P, run: Callable[[P], T]) -> tuple[T, T, dict[str, float]]:
     """Run both, and time them."""
-    found, seconds = [], {}
-    for each in (reference, exported):
+    results, seconds = [], {}
+    for predictor in (reference, exported):
         began = time.perf_counter()
-        with each.engine.running():
-            found.append(run(each))
-        seconds[engine_name(each.engine)] = time.perf_counter() - began
-    return found[0], found[1], seconds
+        with predictor.engine.running():
+            results.append(run(predictor))
+        seconds[engine_name(predictor.engine)] = time.perf_counter() - began
+    return results[0], results[1], seconds
 
 
 def relative_difference(ours: Tensor, theirs: Tensor) -> float:

@@ -7,15 +7,13 @@ samples of a corpus without processing a text twice.
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from manyheads.asks.evaluate_request import TextMetric
 from manyheads.data.text.languages import base
 from manyheads.errors import MissingExtraError, optional_import
-
-TextMetric = Literal["bleu", "chrf", "ter", "exact", "bleu_lc_tok"]
-
 
 References = str | Sequence[str]  # of one output
 
@@ -150,8 +148,7 @@ def lower_cased_tokens(language: str) -> Method:
 
     def prepare(text: str) -> str:
         normal = normalizer.normalize(text.lower() + "\n")
-        tokens: str = tokenizer.tokenize(normal, escape=True, return_str=True)
-        return tokens
+        return tokenizer.tokenize(normal, escape=True, return_str=True)
 
     notes = {
         "case": "lc",

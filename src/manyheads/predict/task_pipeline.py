@@ -165,7 +165,7 @@ class Pipeline(Generic[R, P]):
             exported: the same model on the engine.
             request: what to compare on.
         """
-        return self.part("parity", "parity")(reference, exported, request)
+        return self.part("evaluation", "parity")(reference, exported, request)
 
     def check_compared(self, folder: "ModelFolder") -> None:
         """Refuse to export a model of a task that has no `parity`.
@@ -173,7 +173,7 @@ class Pipeline(Generic[R, P]):
         Raises:
             UsageError: it has none.
         """
-        if type(self).parity is Pipeline.parity and not self.part("parity", "parity"):
+        if type(self).parity is Pipeline.parity and not self.part("evaluation", "parity"):
             raise UsageError(
                 f"{folder.name}: engines are not compared for the task {self.task!r}, so nothing "
                 "of it can be exported."

@@ -49,8 +49,7 @@ class TextReader(Predictor, ABC):
 
     def encode(self, tokens: Tensor) -> Tensor:
         """Run the model over the tokens of a text (1, token)."""
-        found: Tensor = self.model(tokens)
-        return found
+        return self.model(tokens)
 
     def tensor(self, ids: Sequence[int]) -> Tensor:
         """Make one example of ids on the model's device: (1, token)."""

@@ -49,10 +49,7 @@ def measure(tokenizer: TextTokenizer, text: str, translation: Translation, scrip
 
 
 def reasons(
-    tokenizer: TextTokenizer,
-    text: str,
-    translation: Translation,
-    domain: Domain | None,
+    tokenizer: TextTokenizer, text: str, translation: Translation, domain: Domain | None
 ) -> Iterator[str]:
     """Say what is unusual about a source; nothing if all is as usual.
 
@@ -66,13 +63,13 @@ def reasons(
         if unknown := unknown_characters(tokenizer, text):
             yield _unknown(unknown)
         return
-    found = measure(tokenizer, text, translation, domain.script)
-    if found.foreign > domain.foreign:
+    measured = measure(tokenizer, text, translation, domain.script)
+    if measured.foreign > domain.foreign:
         yield f"letters of another script than {domain.script.title()}"
-    if found.unknown > domain.unknown:
+    if measured.unknown > domain.unknown:
         yield _unknown(unknown_characters(tokenizer, text))
     costs = piece_costs(tokenizer)
-    if costs is not None and (found.text > domain.text or found.word > domain.word):
+    if costs is not None and (measured.text > domain.text or measured.word > domain.word):
         # Of an unusual text the most costly words, also where each by itself is usual.
         ranked = sorted(costs.words(text), key=lambda word: -word.cost)
         rare = [word for word in ranked if word.cost > domain.word] or ranked

@@ -10,8 +10,14 @@ from torch import nn
 from manyheads.data.text.corpus import Sentences
 from manyheads.doctor import text_leakage
 from manyheads.doctor.finding import cut
-from manyheads.doctor.random_sample import random_sample
-from manyheads.doctor.run_batches import TEXTS, Examined, LineWriter, Predictions, Samples
+from manyheads.doctor.run_batches import (
+    TEXTS,
+    Examined,
+    LineWriter,
+    Predictions,
+    Samples,
+    random_sample,
+)
 from manyheads.recipe_data.sentence_splits import training_sentences
 from manyheads.recipe_data.text_data import SentenceData
 from manyheads.tokenwise.token_task import predict_batches
@@ -27,8 +33,8 @@ class LineSamples(Samples):
 
     def predictions(self, model: nn.Module, task: Any) -> Predictions:
         """Return log-probabilities of tokens."""
-        found = list(predict_batches(model, task.train, task.config.max_tokens))
-        return torch.cat([each for _, each in found]), torch.cat([b.targets for b, _ in found])
+        batches = list(predict_batches(model, task.train, task.config.max_tokens))
+        return torch.cat([each for _, each in batches]), torch.cat([b.targets for b, _ in batches])
 
     def examples(self) -> list[str]:
         """Show lines."""

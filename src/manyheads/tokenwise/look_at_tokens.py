@@ -8,9 +8,8 @@ from manyheads.lens.labels import labels
 from manyheads.lens.measures.token_losses import loss_table
 from manyheads.lens.trace.module_shapes import ShapeLine, walk
 from manyheads.lens.view.text_view import TextView, text_view
-from manyheads.looking.explained import explained
 from manyheads.looking.figures import figures_of_text
-from manyheads.looking.text_overlays import Reading
+from manyheads.looking.text_overlays import Reading, explained
 from manyheads.looking.untrained import compared, watch
 from manyheads.predict.text_reader import TokenPredictor, refuse_empty
 
@@ -24,24 +23,24 @@ def explain_tokens(
     answer that of the trained one.
     """
     refuse_empty(text)
-    given = reader.read_tokens(text)
-    tokens = reader.tensor(given.ids)
+    tokens_read = reader.read_tokens(text)
+    tokens = reader.tensor(tokens_read.ids)
     seen, logits, own = watch(reader, lambda each: each.model(tokens), fresh=fresh)
     log_probabilities = logits[0].float().log_softmax(dim=-1)
     chosen = own[0].float().log_softmax(dim=-1).argmax(dim=-1)
-    output = reader.outputs(text, given.ids, chosen.tolist())
+    output = reader.outputs(text, tokens_read.ids, chosen.tolist())
     chances = [
         row[token].exp().item() for row, token in zip(log_probabilities, output.ids, strict=True)
     ]
     view = text_view(
         seen.trace,
-        source=given.names,
+        source=tokens_read.names,
         output=output.names,
         probabilities=chances,
-        source_spans=given.spans,
+        source_spans=tokens_read.spans,
     )
     reading = Reading(
-        seen.model, tokens, output.ids, seen.model, view.source, view.output, given.spans
+        seen.model, tokens, output.ids, seen.model, view.source, view.output, tokens_read.spans
     )
     view = explained(view, reading, integrated=integrated)
     figures = figures_of_text(

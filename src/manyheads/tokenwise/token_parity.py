@@ -2,6 +2,7 @@
 
 import time
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -26,7 +27,9 @@ def lines_to_compare(data: SentenceData, request: ParityRequest) -> tuple[Senten
     """
     if request.texts:
         return Sentences(request.texts, "texts given"), "texts given"
-    lines, head = data_to_compare(lambda given: sentences_to_measure(data, given), request, "lines")
+    lines, head = data_to_compare(
+        lambda wanted: sentences_to_measure(data, wanted), request, "lines"
+    )
     chosen = evenly_spaced(len(lines), request.limit).tolist()
     return Sentences([lines.lines[index] for index in chosen], lines.origin), head["data"]
 
@@ -59,18 +62,14 @@ def token_parity(
         batch = examples.batch(indices, epoch=0)
         ours, theirs = (_logits(each, batch, seconds) for each in (reference, exported))
         largest = max(largest, float(ours.abs().max()))
-        gap = max(gap, float((ours - theirs).abs().max()))
+        gap = float(np.maximum(gap, float((ours - theirs).abs().max())))  # nan stays
         differ = torch.zeros_like(batch.scored)
         differ[batch.scored] = ours.argmax(dim=-1) != theirs.argmax(dim=-1)
         changed += int(differ.any(dim=1).sum())
     before = after = None
     if metric is not None:
-        before, after = (
-            scores[metric]
-            for scores in run_both(
-                reference, exported, lambda each: measure(each.model, examples, max_tokens)
-            )[:2]
-        )
+        both = run_both(reference, exported, lambda each: measure(each.model, examples, max_tokens))
+        before, after = (scores[metric] for scores in both[:2])
     return Parity(
         data=name,
         inputs=len(examples.kept),
@@ -89,6 +88,6 @@ def _logits(predictor: TokenPredictor, batch: TokenBatch, seconds: dict[str, flo
     """Score the tokens of a batch, and add the time that it took."""
     began = time.perf_counter()
     with predictor.engine.running():
-        found: Tensor = predictor.model(batch.tokens, batch.scored)
+        logits: Tensor = predictor.model(batch.tokens, batch.scored)
     seconds[engine_name(predictor.engine)] += time.perf_counter() - began
-    return found.float()
+    return logits.float()

@@ -3,34 +3,36 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, cast
-
-from torch import nn
 
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.asks.export_request import ParityRequest
 from manyheads.asks.look_request import LookRequest
+from manyheads.data.split_register import reject_test_split
 from manyheads.data.text.corpus import Sentences
-from manyheads.data.tokenizers.tokenizer import END, PAD, START, TokenizerConfig
+from manyheads.data.tokenizers.tokenizer import END, PAD, START, Tokenizer, TokenizerConfig
 from manyheads.doctor.run_batches import LineWriter
 from manyheads.doctor.run_inspection import RunInspection
 from manyheads.engines.engine_parity import Parity
 from manyheads.files import write_atomically
 from manyheads.fit.inputs import digest, refuse_longer
 from manyheads.lens.trace.module_shapes import ShapeLine
-from manyheads.looking.refusals import refuse_for_texts, word_figures
+from manyheads.looking.refusals import refuse_for_texts
 from manyheads.looking.untrained import untrained
+from manyheads.looking.word_comparison import compare_words
 from manyheads.measure.score import refuse_report, scored, sentences_to_measure
 from manyheads.measure.text_metrics import Score
 from manyheads.predict.task_pipeline import Explanation, Pipeline, Prepared, Say
 from manyheads.predict.text_reader import TokenPredictor
 from manyheads.project.base_recipe import Recipe
 from manyheads.project.folder import ModelFolder
+from manyheads.project.sentencepiece_files import SHARED, learn_tokenizer
+from manyheads.recipe_data.sentence_splits import sentences, training_sentences
 from manyheads.recipe_data.text_data import LanguageData, SentenceData
 from manyheads.tokenwise.line_samples import LineSamples, sample_lines
 from manyheads.tokenwise.look_at_tokens import explain_tokens, shapes_of_tokens
-from manyheads.tokenwise.sentence_inputs import language_splits, say_left_out
 from manyheads.tokenwise.token_parity import lines_to_compare, token_parity
 from manyheads.tokenwise.token_task import METRICS, Examples, TokenTask, TokenTrainConfig, measure
 
@@ -72,17 +74,58 @@ class TokenPipeline(Pipeline[R, P]):
     classes: ClassVar[tuple[str, ...]] = ()  # names of a tagger's classes
     metric: ClassVar[str] = "accuracy"  # what is compared of an engine, in points
 
+    signatures: ClassVar[dict[str, str]]  # how each score is defined, the headline first
+    measured = staticmethod(measure)  # measures a model on examples
+
     @abstractmethod
     def reader(self, run: RunInspection | ModelFolder) -> Any:
         """Load what splits the texts of a run or a model into tokens."""
 
     @abstractmethod
+    def learn(self, recipe: R, train: Sentences, out: Path, say: Say) -> Any:
+        """Take the same from a run folder; learn it from texts if it is not there."""
+
+    @abstractmethod
+    def write_reader(self, reader: Any, folder: Path) -> None:
+        """Write the same into a folder."""
+
+    @abstractmethod
     def examples(self, recipe: R, lines: Sentences, reader: Any, *, train: bool) -> Examples:
         """Make examples to learn from (`train`), or to measure: always the same ones."""
 
-    def measure(self, model: nn.Module, examples: Examples, max_tokens: int) -> dict[str, float]:
-        """Measure a model on examples."""
-        return measure(model, examples, max_tokens)
+    def prepare(self, recipe: R, out: Path, say: Say) -> Prepared:
+        """Read the sentences; learn their tokens, or take those of the run."""
+        train, valid = training_sentences(recipe.data)
+        reader = self.learn(recipe, train, out, say)
+        examples = self.examples(recipe, train, reader, train=True)
+        if examples.left_out:
+            say(
+                f"left out {examples.left_out:,} of {len(train):,} lines, longer than "
+                f"train.max_length = {recipe.train.max_length} tokens"
+            )
+        measured = self.examples(recipe, valid, reader, train=False)
+        config = recipe.config(vocabulary=len(reader))
+        refuse_longer(config, examples.lengths.max(), measured.lengths.max())
+        return Prepared(
+            TokenTask(examples, measured, recipe.train, self.measured, seed=recipe.seed),
+            config,
+            partial(self.write_reader, reader),
+            {"data": digest(*train.hashes, *valid.hashes)},
+        )
+
+    def evaluate(self, predictor: P, request: EvaluateRequest) -> dict[str, Any]:
+        """Measure a model on lines."""
+        refuse_report(predictor.folder.name, request)
+        recipe = cast(R, predictor.folder.recipe)
+        lines, head = sentences_to_measure(recipe.data, request)
+        reader = self.reader(predictor.folder)
+        examples = self.examples(recipe, lines, reader, train=False)
+        values = self.measured(predictor.model, examples, recipe.train.max_tokens)
+        scores = {
+            name: Score(values[name], signature.format(vocabulary=len(reader)))
+            for name, signature in self.signatures.items()
+        }
+        return head | {"lines": len(lines)} | scored(scores)
 
     def parity(self, reference: P, exported: P, request: ParityRequest) -> Parity:
         """Compare logits; texts that were given have no right answers."""
@@ -92,7 +135,7 @@ class TokenPipeline(Pipeline[R, P]):
             reference,
             exported,
             examples,
-            self.measure,
+            self.measured,
             None if request.texts else self.metric,
             name=name,
             max_tokens=recipe.train.max_tokens,
@@ -111,7 +154,7 @@ class TokenPipeline(Pipeline[R, P]):
         """Show what each output depends on."""
         text = refuse_for_texts(predictor, request)
         shown = untrained(predictor) if request.untrained else predictor
-        figures = word_figures(shown, text, request)
+        figures = compare_words(shown, text, request)
         answer, view = explain_tokens(
             predictor, text, integrated=request.integrated, fresh=request.untrained
         )
@@ -142,39 +185,28 @@ class TokenPipeline(Pipeline[R, P]):
 class LanguagePipeline(TokenPipeline[LR, L]):
     """A language model: sentences, a vocabulary, perplexity."""
 
-    predicted: ClassVar[str]  # what is predicted, for signatures: "token"
+    signatures: ClassVar[dict[str, str]] = {
+        "perplexity": "per token, vocabulary {vocabulary:,}",
+        "loss": "mean cross-entropy per token, natural logarithm",
+        "accuracy": "share right per token",
+    }
 
     def reader(self, run: RunInspection | ModelFolder) -> Any:
         """Load the tokenizer."""
         return run.tokenizers().target
 
-    def prepare(self, recipe: LR, out: Path, say: Say) -> Prepared:
-        """Read the sentences; learn the vocabulary, or take that of the run."""
-        train, valid, tokenizer = language_splits(recipe.data, recipe.tokenizer, out, say)
-        examples = self.examples(recipe, train, tokenizer, train=True)
-        say_left_out(examples, recipe.train.max_length, say)
-        measured = self.examples(recipe, valid, tokenizer, train=False)
-        config = recipe.config(vocabulary=len(tokenizer))
-        refuse_longer(config, examples.lengths.max(), measured.lengths.max())
-        return Prepared(
-            TokenTask(examples, measured, recipe.train, measure, seed=recipe.seed),
-            config,
-            lambda folder: write_atomically(folder / "tokenizer.model", tokenizer.model),
-            {"data": digest(*train.hashes, *valid.hashes)},
-        )
+    def learn(self, recipe: LR, train: Sentences, out: Path, say: Say) -> Tokenizer:
+        """Load the vocabulary, or learn it."""
+        stored = out / SHARED
+        if stored.exists():
+            return Tokenizer(stored.read_bytes())
+        data = recipe.data
+        parts = [sentences(name, data) for name in data.vocabulary] or [train]
+        for part in parts:
+            reject_test_split(part.hashes, part.origin)
+        say(f"learning a vocabulary from {sum(map(len, parts)):,} lines")
+        return learn_tokenizer([line for part in parts for line in part.lines], recipe.tokenizer)
 
-    def evaluate(self, predictor: L, request: EvaluateRequest) -> dict[str, Any]:
-        """Measure perplexity, loss and accuracy."""
-        refuse_report(predictor.folder.name, request)
-        recipe: Any = predictor.folder.recipe
-        lines, head = sentences_to_measure(recipe.data, request)
-        tokenizer = self.reader(predictor.folder)
-        examples = self.examples(recipe, lines, tokenizer, train=False)
-        measured = measure(predictor.model, examples, recipe.train.max_tokens)
-        each, vocabulary = f"per {self.predicted}", f"vocabulary {len(tokenizer):,}"
-        scores = {
-            "perplexity": Score(measured["perplexity"], f"{each}, {vocabulary}"),
-            "loss": Score(measured["loss"], f"mean cross-entropy {each}, natural logarithm"),
-            "accuracy": Score(measured["accuracy"], f"share right {each}"),
-        }
-        return head | {"lines": len(lines)} | scored(scores)
+    def write_reader(self, reader: Tokenizer, folder: Path) -> None:
+        """Write the vocabulary."""
+        write_atomically(folder / SHARED, reader.model)

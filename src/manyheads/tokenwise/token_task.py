@@ -122,9 +122,7 @@ class TokenTask:
         """Sum the label-smoothed cross-entropy over the tokens with a target."""
         batch = batch.to(next(model.parameters()).device)
         cross_entropy = partial(
-            projected_cross_entropy,
-            targets=batch.targets,
-            smoothing=self.config.label_smoothing,
+            projected_cross_entropy, targets=batch.targets, smoothing=self.config.label_smoothing
         )
         loss = model(batch.tokens, batch.scored, cross_entropy)
         return Loss(loss, len(batch.targets), {})

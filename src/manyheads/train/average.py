@@ -107,15 +107,9 @@ def average(config: TrainConfig, model: nn.Module) -> Average:
     return CheckpointAverage(config.average)
 
 
-@torch.no_grad()
 def apply(average: Average, model: nn.Module) -> dict[str, Tensor]:
     """Copy the averaged weights into a model; return the replaced parameters."""
-    parameters = dict(model.named_parameters())
-    weights = average.weights()
-    own = {name: parameters[name].detach().clone() for name in weights}
-    for name, tensor in weights.items():
-        parameters[name].copy_(tensor)
-    return own
+    return _replace(model, average.weights())
 
 
 @contextmanager
@@ -125,7 +119,13 @@ def averaged(average: Average, model: nn.Module) -> Iterator[None]:
     try:
         yield
     finally:
-        parameters = dict(model.named_parameters())
-        with torch.no_grad():
-            for name, tensor in own.items():
-                parameters[name].copy_(tensor)
+        _replace(model, own)
+
+
+@torch.no_grad()
+def _replace(model: nn.Module, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    parameters = dict(model.named_parameters())
+    before = {name: parameters[name].detach().clone() for name in weights}
+    for name, tensor in weights.items():
+        parameters[name].copy_(tensor)
+    return before

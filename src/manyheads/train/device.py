@@ -15,8 +15,6 @@ from manyheads.train.train_config import Precision
 
 # Parameters below which more threads cost more than they bring: docs/decisions/threads.md.
 SMALL = 50_000_000
-
-
 MOST_THREADS = 1024  # OpenMP ends the process where it cannot start so many
 
 

@@ -22,14 +22,14 @@ def depths(model: nn.Module) -> dict[str, int]:
     names = [name for name, _ in model.named_parameters()]
     layers = [_layer(name, parts) for name in names]
     last = max((index for index, layer in enumerate(layers) if layer), default=-1)
-    found: dict[str, int] = {}
+    layer_of: dict[str, int] = {}
     depth, current = 0, ""
     for index, (name, layer) in enumerate(zip(names, layers, strict=True)):
         if layer and layer != current:
             depth, current = depth + 1, layer
-        found[name] = depth if index <= last else depth + 1
+        layer_of[name] = depth if index <= last else depth + 1
     tops = [name for name, part in parts.items() if isinstance(part, ClassifierHeadPart)]
-    return found | {name: depth + 1 for name in names if _begins(name, tops)}
+    return layer_of | {name: depth + 1 for name in names if _begins(name, tops)}
 
 
 def _layer(name: str, parts: Mapping[str, nn.Module]) -> str:

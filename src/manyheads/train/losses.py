@@ -99,11 +99,11 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         bias = None if bias is None else bias.detach()
         with torch.autocast(device, enabled=False):
             if device == "cpu" and dtype == torch.bfloat16 and len(x) == 1:
-                found = _in_bf16(x, weight, bias, targets, smoothing)
+                gradients = _in_bf16(x, weight, bias, targets, smoothing)
             else:
-                found = _in_fp32(x, weight, bias, targets, smoothing, r_drop, dtype)
-        ctx.save_for_backward(found.x, found.weight, found.bias)
-        return found.loss
+                gradients = _in_fp32(x, weight, bias, targets, smoothing, r_drop, dtype)
+        ctx.save_for_backward(gradients.x, gradients.weight, gradients.bias)
+        return gradients.loss
 
     @staticmethod
     def backward(

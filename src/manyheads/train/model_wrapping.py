@@ -165,7 +165,6 @@ def gradient_sync(model: nn.Module, now: bool) -> Iterator[None]:
 
 
 def _around(model: nn.Module) -> Iterator[Any]:
-    """Yield the wrappers of a model, outermost first."""
     inner = unwrapped(model)
     while model is not inner:
         yield model

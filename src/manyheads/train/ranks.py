@@ -84,12 +84,11 @@ def launch() -> Launch:
 
 
 def _number(name: str, allowed: range, default: str = "") -> int:
-    """Read a number from the environment."""
-    given = os.environ.get(name) or default
-    if given.isdecimal() and len(given) < 9 and int(given) in allowed:
-        return int(given)
+    value = os.environ.get(name) or default
+    if value.isdecimal() and len(value) < 9 and int(value) in allowed:
+        return int(value)
     raise UsageError(
-        f"{name} is {given!r:.40} in the environment, and must be a whole number from {allowed[0]} "
+        f"{name} is {value!r:.40} in the environment, and must be a whole number from {allowed[0]} "
         f"to {allowed[-1]}. torchrun sets it for each process that it starts: set it as torchrun "
         "does, or unset WORLD_SIZE for one process."
     )
@@ -258,7 +257,6 @@ def lost_ranks() -> Iterator[None]:
 
 
 def _who() -> str:
-    """Say which ranks of this host have ended."""
     if _made is None:
         return "another rank cannot be reached"
     host = socket.gethostname()

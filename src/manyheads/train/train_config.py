@@ -81,7 +81,6 @@ class TrainConfig:
         return torch.contiguous_format
 
     def __post_init__(self) -> None:
-        """Refuse two averages at once, and a restart after the last step."""
         if self.ema and self.average > 1:
             raise ValueError(
                 f"ema is {self.ema} and average {self.average}: choose one, leave the other out"

@@ -73,9 +73,11 @@ def _as_text(file: BinaryIO, path: Path) -> Iterator[TextIOWrapper]:
     try:
         yield text
     finally:
-        text.detach()
-        if packed:
-            content.close()
+        try:
+            text.detach()
+        finally:  # or Python tries again when nobody can be told
+            if packed:
+                content.close()
         file.flush()
 
 

@@ -5,6 +5,7 @@ from functools import lru_cache, partial
 
 import torch
 
+from manyheads.asks.evaluate_request import EvaluateConfig
 from manyheads.data.synthetic.dates import generate
 from manyheads.data.text.corpus import Corpus
 from manyheads.data.tokenizers.tokenizer import PairTokenizerConfig, Tokenizer, Tokenizers
@@ -17,7 +18,7 @@ from manyheads.lens.panels import number
 from manyheads.nn.attention.attention import MultiHeadAttention
 from manyheads.nn.attention.per_head import PerHeadAttention
 from manyheads.streams import stream
-from manyheads.tasks.translate.recipe import EvaluateConfig, TranslateTrainConfig
+from manyheads.tasks.translate.recipe import TranslateTrainConfig
 from manyheads.tasks.translate.task import TranslateTask
 
 FULL, PAPER, PACKED = "a: every head of full width", "b: one projection a head", "c: packed"

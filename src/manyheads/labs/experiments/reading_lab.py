@@ -10,8 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from manyheads.data.batching.batches import pad
-from manyheads.data.images.line_images import LineImage, stack
-from manyheads.data.synthetic.text_lines import Rendering
+from manyheads.data.images.line_images import stack
 from manyheads.data.tokenizers.characters import PAD, Characters
 from manyheads.decode.greedy import greedy_search
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
@@ -26,7 +25,7 @@ from manyheads.nn.layers.linear import Linear
 from manyheads.nn.layers.output_head import logits
 from manyheads.nn.shapes import Images
 from manyheads.recipe_data.caption_data import ReadData
-from manyheads.tasks.read.printed_lines import PrintedLines, line_splits
+from manyheads.tasks.read.printed_lines import LineSource, PrintedLines
 from manyheads.tasks.read.task import (
     LineBatch,
     ReadTask,
@@ -158,7 +157,7 @@ def lines(size: Size, root: str | None) -> tuple[PrintedLines, Few, Characters]:
         fonts=size.fonts,
         valid_fonts=size.held_out,
     )
-    train, valid = line_splits(data, LineImage(), Rendering(), 1)
+    train, valid = LineSource(data).splits()
     train.widths(0)  # computed once for all lines: not a part of what is timed
     return train, Few(valid, size.lines), Characters.learn(map(letters, train.texts))
 

@@ -1,20 +1,30 @@
-"""Measuring captions: one text for each image and language, scored by language."""
+"""Measuring captions, scored by language, and comparing engines that write them."""
 
-from collections.abc import Sequence
+from functools import partial
 from typing import Any, cast
 
-from manyheads.asks.evaluate_request import EvaluateRequest, TextMetric
+import numpy as np
+import torch
+from torch import Tensor
+
+from manyheads.asks.evaluate_request import EvaluateRequest
+from manyheads.asks.export_request import ParityRequest
+from manyheads.data.batching.batches import pad
+from manyheads.data.even_sample import evenly_spaced
 from manyheads.data.images.captioned_images import CaptionedImages
+from manyheads.engines.engine_parity import Parity
 from manyheads.fit.training_images import Pixels
+from manyheads.generation.special_ids import special_ids
+from manyheads.measure.parity_inputs import compare_engines, data_to_compare, examples_to_compare
 from manyheads.measure.score import Line, heading, refuse_report, scored
-from manyheads.measure.text_metrics import Score
 from manyheads.project.paths import without_root
 from manyheads.recipe_data.caption_splits import captioned_split, read_given
 from manyheads.tasks.caption.predictor import Captioner
 from manyheads.tasks.caption.recipe import CaptionRecipe
-from manyheads.tasks.caption.task import caption, caption_scores, references
+from manyheads.tasks.caption.task import caption, caption_scores, language_prefix, references
 
 SHOWN = 10  # wrong captions in the log
+SCORED = 64  # captions whose tokens are scored: every token of each is compared
 
 
 def captions_to_measure(
@@ -22,54 +32,85 @@ def captions_to_measure(
 ) -> tuple[CaptionedImages, Line]:
     """Read the images and captions of a request, and the beginning of the line about them."""
     if request.data is None:
-        found = captioned_split(request.split, recipe)
+        captions = captioned_split(request.split, recipe)
     else:
-        found = read_given(request.data, recipe.data)
-    return found, heading(found.images.origin, found.images.hashes, request, recipe.data)
+        captions = read_given(request.data, recipe.data)
+    return captions, heading(captions.images.origin, captions.images.hashes, request, recipe.data)
 
 
-def measure_captions(
-    captioner: Captioner,
-    captions: CaptionedImages,
-    metrics: Sequence[TextMetric],
-    root: str | None,
-) -> tuple[dict[str, Score], dict[str, Any]]:
-    """Write a caption for each image in each language that it has captions in, and score them.
-
-    Args:
-        captioner: what is measured.
-        captions: what it should write.
-        metrics: of texts.
-        root: the data root, which the log leaves out of names.
-
-    Returns:
-        The scores; and for the log, how many images and the first wrong captions.
-    """
-    right = references(captions)
-    with captioner.engine.running():
-        outputs = caption(
-            captioner.model,
-            captioner.tokenizer,
-            Pixels(captions.images, captioner.preprocessing),
-            list(right),
-            captioner.decode,
-        )
-    texts = [best.text for best, *_ in outputs]
-    wrong = [
-        {"image": without_root(captions.images.names[image], root), "language": language}
-        | {"output": text}
-        | {"captions": known}
-        for text, ((image, language), known) in zip(texts, right.items(), strict=True)
-        if text not in known
-    ]
-    scores = caption_scores(texts, right, metrics)
-    return scores, {"images": len(captions), "wrong": len(wrong), "examples": wrong[:SHOWN]}
-
-
-def evaluate(predictor: Captioner, request: EvaluateRequest) -> dict[str, Any]:
-    """Score one caption for each image and language."""
+def evaluate(predictor: Captioner, request: EvaluateRequest) -> Line:
+    """Score one caption for each image in each language that it has captions in."""
     refuse_report(predictor.folder.name, request)
     recipe = cast(CaptionRecipe, predictor.folder.recipe)
     captions, head = captions_to_measure(recipe, request)
-    scores, more = measure_captions(predictor, captions, recipe.evaluate.metrics, recipe.data.root)
-    return head | scored(scores) | more
+    right = references(captions)
+    outputs = caption(
+        predictor.model,
+        predictor.tokenizer,
+        Pixels(captions.images, predictor.preprocessing),
+        list(right),
+        predictor.decode,
+    )
+    texts = [best.text for best, *_ in outputs]
+    names = [without_root(name, recipe.data.root) for name in captions.images.names]
+    wrong = [
+        {"image": names[image], "language": language, "output": text, "captions": known}
+        for text, ((image, language), known) in zip(texts, right.items(), strict=True)
+        if text not in known
+    ]
+    scores = scored(caption_scores(texts, right, recipe.evaluate.metrics))
+    more = {"images": len(captions), "wrong": len(wrong), "examples": wrong[:SHOWN]}
+    return head | scores | more
+
+
+def parity(reference: Captioner, exported: Captioner, request: ParityRequest) -> Parity:
+    """Write texts for the same images on both, and score the tokens of given texts."""
+    recipe: Any = reference.folder.recipe
+    captions, head = data_to_compare(partial(captions_to_measure, recipe), request)
+    captions = captions.select(examples_to_compare(len(captions), request))
+    right = references(captions)
+    pixels = Pixels(captions.images, reference.preprocessing)
+
+    metric = recipe.evaluate.metrics[0]
+    some = [list(right)[n] for n in evenly_spaced(len(right), SCORED)]
+    targets = [
+        [*language_prefix(reference.tokenizer, key[1]), *reference.tokenizer.encode(right[key])[0]]
+        for key in some
+    ]
+    chosen = pixels[np.array([image for image, _ in some])]
+
+    def write(each: Captioner) -> list[str]:
+        written = caption(each.model, each.tokenizer, pixels, list(right), each.decode)
+        return [best.text for best, *_ in written]
+
+    def difference(*texts: list[str]) -> float:
+        (first, largest), (second, _) = (
+            _token_scores(each, chosen, targets) for each in (reference, exported)
+        )
+        return float((first - second).abs().max() / largest)
+
+    return compare_engines(
+        reference,
+        exported,
+        write,
+        answers=list,
+        difference=difference,
+        score=lambda texts: caption_scores(texts, right, (metric,))[metric].value,
+        metric=metric,
+        compared="log-probabilities of tokens",
+        data=head["data"],
+    )
+
+
+@torch.inference_mode()
+def _token_scores(
+    captioner: Captioner, pixels: Tensor, targets: list[list[int]]
+) -> tuple[Tensor, Tensor]:
+    """Log-probabilities of all tokens of given captions in a row, and the largest logit."""
+    ids = special_ids(captioner.model)
+    target = pad([[ids.start, *each, ids.end] for each in targets], ids.pad)
+    images = captioner.preprocessing.normalise(pixels)
+    logits = captioner.model(images, target[:, :-1]).float()
+    wanted = target[:, 1:]
+    scores = logits.log_softmax(dim=-1).gather(2, wanted[..., None])[..., 0]
+    return scores[wanted != ids.pad], logits.abs().max()

@@ -19,9 +19,9 @@ from manyheads.lens.thumbnail import thumbnail
 from manyheads.lens.trace.attention_reader import attentions
 from manyheads.lens.trace.grids import Crop
 from manyheads.lens.trace.module_shapes import ShapeLine, walk
-from manyheads.lens.view.image_view import Attribution, ImageView, image_view
-from manyheads.looking.explained import shown_pixels
+from manyheads.lens.view.image_view import Attribution, image_view
 from manyheads.looking.figures import figures_of_image
+from manyheads.looking.image_overlays import shown_pixels
 from manyheads.looking.refusals import refuse_for_images
 from manyheads.looking.untrained import compared, watch
 from manyheads.nn.recording.token_grid import TokenGrid
@@ -40,50 +40,41 @@ NO_GRID = (
 TITLE = "How surprised the model was by each word"
 
 
-def explain_caption(
-    captioner: Captioner,
-    given: ImageInput,
-    language: str,
-    reference: str | None = None,
-    *,
-    fresh: bool = False,
-) -> tuple[str, ImageView, Tensor]:
-    """Caption an image, or take a caption of one's own, and run the model once over both.
+def look(predictor: Captioner, request: LookRequest) -> Explanation:
+    """Show each word of a caption on the image: the model's own, or the reference of the request.
 
-    The view has the words of the caption in the place of classes, each with its probability and an
-    overlay: the cross-attention of its tokens, a mean over heads and layers.
-
-    Args:
-        captioner: the model.
-        given: the image.
-        language: of the caption.
-        reference: the caption; None: the model's own.
-        fresh: the view is of the untrained model.
-
-    Returns:
-        The caption, its view, and the image.
+    The view has the words in the place of classes, each with its probability and an overlay: the
+    cross-attention of its tokens, a mean over heads and layers.
 
     Raises:
         UsageError: the caption is empty; the model does not record where its words look.
     """
-    image = opened(given)
-    language = captioner.known(language)
-    if reference is None:
-        ((best, *_),) = captioner.caption([image], language)
+    refuse_for_images(predictor, request, writes=True)
+    if request.target is not None or request.baseline != "black":
+        raise UsageError(
+            f"{predictor.folder.name} has no classes to explain: leave out `target` and "
+            "`baseline`; `reference` takes a caption of your own."
+        )
+    image = opened(request.given)
+    language = predictor.known(request.language or "")
+    if request.reference is None:
+        ((best, *_),) = predictor.caption([image], language)
         tokens, text = best.tokens, best.text
     else:
-        (tokens,) = captioner.tokenizer.encode([reference])
-        text = reference
+        (tokens,) = predictor.tokenizer.encode([request.reference])
+        text = request.reference
     if not tokens:
         raise UsageError("The caption is empty: there are no words to show.")
-    source, target = teacher_forcing(captioner, image, language, tokens)
-    seen, logits, _ = watch(captioner, lambda each: each.model(source, target[:, :-1]), fresh=fresh)
+    source, target = teacher_forcing(predictor, image, language, tokens)
+    seen, logits, _ = watch(
+        predictor, lambda each: each.model(source, target[:, :-1]), fresh=request.untrained
+    )
     wanted = target[:, 1:]
-    prefix = len(language_prefix(captioner.tokenizer, language))
+    prefix = len(language_prefix(predictor.tokenizer, language))
     chances = logits.float().log_softmax(dim=-1).gather(2, wanted[..., None])
     log_chances = chances[0, prefix:, 0].tolist()
     written = Hypothesis(list(tokens), sum(log_chances), 0.0, True, log_chances)
-    details = describe(captioner.tokenizer, text, written)
+    details = describe(predictor.tokenizer, text, written)
     crossed = [each for each in attentions(seen.trace) if each.layer_id.kind == "cross"]
     grid = crossed[0].key_grid if crossed else None
     if grid is None or any(each.shape[1] != grid.count for each in crossed):
@@ -91,7 +82,7 @@ def explain_caption(
     shares = torch.stack([each.whole().mean(dim=0) for each in crossed]).mean(dim=0)
     words = list(_words(text, [(each.begin, each.end) for each in details]))[:WORDS]
     overlays = [_overlay(grid, shares[prefix:], name, places) for name, places in words]
-    shown = shown_pixels(captioner.preprocessing, image)
+    shown = shown_pixels(predictor.preprocessing, image)
     height, width = shown.shape[:2]
     view = image_view(
         _of_encoder(seen.trace),
@@ -100,20 +91,33 @@ def explain_caption(
         classes=[
             (name, exp(sum(log_chances[place] for place in places))) for name, places in words
         ],
-        crop=Crop(*captioner.preprocessing.box(width, height)),
+        crop=Crop(*predictor.preprocessing.box(width, height)),
         attributions=overlays,
         notes=["A word's probability is given the image and the words before it."],
     )
-    end = special_ids(captioner.model).end
-    names = [captioner.tokenizer.piece(token) for token in [*tokens, end]]
+    end = special_ids(predictor.model).end
+    names = [predictor.tokenizer.piece(token) for token in [*tokens, end]]
     costs = loss_table(
         names,
         [exp(each) for each in log_chances],
-        title=TITLE if reference is None else f"{TITLE} of your caption",
+        title=TITLE if request.reference is None else f"{TITLE} of your caption",
         given="given the image and those before it",
     )
     figures = [costs, *figures_of_image(replace(seen, trace=_of_encoder(seen.trace)))]
-    return text, replace(compared(view, seen), figures=figures), thumbnail(torch.from_numpy(shown))
+    result = {"path": named(request.given), "answer": text}
+    return Explanation(
+        result, replace(compared(view, seen), figures=figures), thumbnail(torch.from_numpy(shown))
+    )
+
+
+def shapes(predictor: Captioner, given: str) -> list[ShapeLine]:
+    """Walk through a caption: encode the image once, then read the whole text under the mask."""
+    refuse_for_images(predictor, LookRequest(given=given))
+    language = predictor.known("")
+    ((best, *_),) = predictor.caption([Path(given)], language)
+    source, target = teacher_forcing(predictor, given, language, best.tokens)
+    with torch.inference_mode():
+        return walk(predictor.model, lambda: predictor.model(source, target[:, :-1]))
 
 
 def teacher_forcing(
@@ -126,15 +130,6 @@ def teacher_forcing(
     ids = special_ids(captioner.model)
     target = torch.tensor([[ids.start, *front, *tokens, ids.end]], device=device)
     return captioner.preprocessing.normalise(pixels), target
-
-
-def shapes_of_caption(captioner: Captioner, given: ImageInput) -> list[ShapeLine]:
-    """Walk through a caption: encode the image once, then read the whole text under the mask."""
-    language = captioner.known("")
-    ((best, *_),) = captioner.caption([given], language)
-    source, target = teacher_forcing(captioner, given, language, best.tokens)
-    with torch.inference_mode():
-        return walk(captioner.model, lambda: captioner.model(source, target[:, :-1]))
 
 
 def _of_encoder(trace: Trace) -> Trace:
@@ -160,27 +155,3 @@ def _words(text: str, spans: list[tuple[int, int]]) -> Iterator[tuple[str, list[
         word = text[spans[group[0]][0] : spans[group[-1]][1]].strip() or "·"
         seen[word] = seen.get(word, 0) + 1
         yield (word if seen[word] == 1 else f"{word} ({seen[word]})"), group
-
-
-def look(predictor: Captioner, request: LookRequest) -> Explanation:
-    """Show each word of the caption on the image."""
-    refuse_for_images(predictor, request, writes=True)
-    if request.target is not None or request.baseline != "black":
-        raise UsageError(
-            f"{predictor.folder.name} has no classes to explain: leave out `target` and "
-            "`baseline`; `reference` takes a caption of your own."
-        )
-    text, view, pixels = explain_caption(
-        predictor,
-        request.given,
-        request.language or "",
-        request.reference,
-        fresh=request.untrained,
-    )
-    return Explanation({"path": named(request.given), "answer": text}, view, pixels)
-
-
-def shapes(predictor: Captioner, given: str) -> list[ShapeLine]:
-    """Walk through a caption."""
-    refuse_for_images(predictor, LookRequest(given=given))
-    return shapes_of_caption(predictor, Path(given))

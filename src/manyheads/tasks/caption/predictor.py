@@ -10,11 +10,10 @@ from manyheads.asks.caption_request import Caption, CaptionAnswer, CaptionReques
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.asks.load_options import LoadOptions
 from manyheads.data.text.languages import base
-from manyheads.errors import FolderError, ManyheadsError, UsageError, nearest
+from manyheads.errors import FolderError, UsageError, nearest
 from manyheads.generation.text_decoding import Translation
 from manyheads.predict.base_predictor import text_positions
-from manyheads.predict.image_inputs import ImageInput, named
-from manyheads.predict.image_predictor import ImagePredictor
+from manyheads.predict.image_inputs import ImageInput, ImagePredictor, answer_images
 from manyheads.predict.text_reader import check_seed
 from manyheads.predict.unusual import unsure_of_text
 from manyheads.project.folder import ModelFolder
@@ -61,7 +60,7 @@ class Captioner(ImagePredictor):
 
     def caption(
         self,
-        images: Sequence[ImageInput],
+        images: Sequence[ImageInput | Tensor],
         language: str = "",
         *,
         n_best: int = 1,
@@ -72,7 +71,7 @@ class Captioner(ImagePredictor):
         """Return the n_best texts of each image with their scores.
 
         Args:
-            images: paths, Pillow images or arrays.
+            images: paths, Pillow images, arrays, or what `pixels` made of them.
             language: one of `languages`; the first if empty.
             n_best: texts an image; more than the beams widen the search.
             options: how to search; the recipe's [decode] table if None.
@@ -81,20 +80,11 @@ class Captioner(ImagePredictor):
         """
         if not images:
             return []
-        pixels = torch.stack([self.pixels(image) for image in images])
-        return self._write(pixels, language, n_best, options, seed, details)
-
-    def _write(
-        self,
-        pixels: Tensor,
-        language: str,
-        n_best: int,
-        options: DecodeConfig | None,
-        seed: int,
-        details: bool,
-    ) -> list[list[Translation]]:
         language = self.known(language)
         check_seed(seed)
+        pixels = torch.stack(
+            [each if isinstance(each, Tensor) else self.pixels(each) for each in images]
+        )
         with self.engine.running():
             return caption(
                 self.model,
@@ -135,60 +125,40 @@ class Captioner(ImagePredictor):
     def respond(self, request: CaptionRequest) -> list[CaptionAnswer]:
         """Answer a request: one answer for each image; what cannot be read is told in its place."""
         language = self.known(request.language or "")
-        found: list[Tensor | str] = []
-        for path in request.images:
-            try:
-                found.append(self.pixels(path))
-            except ManyheadsError as error:
-                found.append(str(error))
-        read = [each for each in found if isinstance(each, Tensor)]
-        options = request.decode(self.decode)
-        written = iter(
-            self._write(
-                torch.stack(read),
-                language,
-                request.n_best,
-                options,
-                request.seed,
-                request.probabilities,
-            )
-            if read
-            else []
-        )
-        return [
-            CaptionAnswer(path=named(path), error=each)
-            if isinstance(each, str)
-            else self._answer(named(path), language, next(written), searched=not request.samples)
-            for path, each in zip(request.images, found, strict=True)
-        ]
+        options, searched = request.decode(self.decode), not request.samples
 
-    def _answer(
-        self, path: str, language: str, written: Sequence[Translation], *, searched: bool
-    ) -> CaptionAnswer:
-        best = written[0]
-        notes = []
-        # What is drawn may be improbable.
-        if searched and (unsure := unsure_of_text(self.folder.name, best)):
-            notes.append(unsure)
-        if not best.finished:
-            notes.append("the text was cut off at the length limit.")
-        return CaptionAnswer(
-            path=path,
-            text=best.text,
-            language=language,
-            n_best=tuple(_caption(each) for each in written),
-            notes=tuple(notes) or None,
-        )
+        def write(pixels: Sequence[Tensor]) -> list[list[Translation]]:
+            return self.caption(
+                pixels,
+                language,
+                n_best=request.n_best,
+                options=options,
+                seed=request.seed,
+                details=request.probabilities,
+            )
+
+        def answer(path: str, written: Sequence[Translation]) -> CaptionAnswer:
+            notes = []
+            # What is drawn may be improbable.
+            if searched and (unsure := unsure_of_text(self.folder.name, written[0])):
+                notes.append(unsure)
+            if not written[0].finished:
+                notes.append("the text was cut off at the length limit.")
+            return CaptionAnswer(
+                path=path,
+                text=written[0].text,
+                language=language,
+                n_best=tuple(map(_caption, written)),
+                notes=tuple(notes) or None,
+            )
+
+        return answer_images(request.images, self.pixels, write, answer, CaptionAnswer)
 
 
 def _caption(written: Translation) -> Caption:
-    details = written.details
-    return Caption(
-        text=written.text,
-        score=written.score,
-        finished=written.finished,
-        tokens=None
-        if details is None
+    tokens = (
+        None
+        if written.details is None
         else tuple(
             CaptionToken(
                 token=each.text,
@@ -196,6 +166,7 @@ def _caption(written: Translation) -> Caption:
                 begin=each.begin,
                 end=each.end,
             )
-            for each in details
-        ),
+            for each in written.details
+        )
     )
+    return Caption(text=written.text, score=written.score, finished=written.finished, tokens=tokens)

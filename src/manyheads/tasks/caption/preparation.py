@@ -15,11 +15,11 @@ def prepare(recipe: CaptionRecipe, out: Path, say: Say) -> Prepared:
     """Read images and captions; learn the vocabulary, or take that of the run."""
     train, valid = readable_captions(*captioned_splits(recipe), recipe, out, say)
     languages = list(dict.fromkeys(train.languages))
-    found = load_vocabularies(out)
-    if not found:
+    vocabularies = load_vocabularies(out)
+    if not vocabularies:
         say(f"learning a vocabulary from {len(train.texts):,} captions")
-        found = {SHARED: learn_tokenizer(train.texts, recipe.tokenizer, languages)}
-    tokenizer = found[SHARED]
+        vocabularies = {SHARED: learn_tokenizer(train.texts, recipe.tokenizer, languages)}
+    tokenizer = vocabularies[SHARED]
     task = CaptionTask(
         train,
         valid,
@@ -41,4 +41,4 @@ def prepare(recipe: CaptionRecipe, out: Path, say: Say) -> Prepared:
             f"{recipe.train.max_length} tokens"
         )
 
-    return prepared_with_captions(task, recipe, found, train, valid)
+    return prepared_with_captions(task, recipe, vocabularies, train, valid)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from manyheads.asks.decode_config import DecodeConfig
-from manyheads.asks.evaluate_request import TextMetric
+from manyheads.asks.evaluate_request import EvaluateConfig, TextMetric
 from manyheads.bounds import Count
 from manyheads.data.augment.augment import Augmentation
 from manyheads.data.batching.batches import CaptionBatch, pad
@@ -43,17 +43,10 @@ class CaptionTrainConfig(ImageTrainConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CaptionEvaluateConfig:
-    """The [evaluate] table: the metrics; the first is the main one."""
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+class CaptionEvaluateConfig(EvaluateConfig):
+    """The [evaluate] table of captions."""
 
     metrics: tuple[TextMetric, ...] = ("exact", "chrf")
-
-    def __post_init__(self) -> None:
-        """Refuse an empty list of metrics."""
-        if not self.metrics:
-            raise ValueError(f"metrics is empty: name at least one of {', '.join(TEXT_METRICS)}")
 
 
 class CaptionTask(TrainingImages[CaptionTrainConfig]):
@@ -154,11 +147,7 @@ class CaptionTask(TrainingImages[CaptionTrainConfig]):
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         """Caption the validation images greedily in every language that they have captions in."""
         outputs = caption(
-            model,
-            self.tokenizer,
-            self.valid,
-            list(self.references),
-            DecodeConfig(beams=1),
+            model, self.tokenizer, self.valid, list(self.references), DecodeConfig(beams=1)
         )
         texts = [best.text for best, *_ in outputs]
         scores = caption_scores(texts, self.references, self.metrics)
@@ -170,12 +159,12 @@ References = dict[tuple[int, str], list[str]]  # by image and language
 
 def references(captions: CaptionedImages) -> References:
     """Collect the captions of each image in each language."""
-    found: References = {}
+    by_image: References = {}
     for owner, language, text in zip(
         captions.owners.tolist(), captions.languages, captions.texts, strict=True
     ):
-        found.setdefault((owner, language), []).append(text)
-    return found
+        by_image.setdefault((owner, language), []).append(text)
+    return by_image
 
 
 def caption_scores(
@@ -203,8 +192,8 @@ def caption_scores(
     for name in metrics:
         first, *others = each[name].values()
         mean = float(np.mean([first.value, *(score.value for score in others)]))
-        told = f", mean of {len(languages)} languages" if others else ""
-        scores[name] = Score(mean, f"{first.signature}{told}")
+        note = f", mean of {len(languages)} languages" if others else ""
+        scores[name] = Score(mean, f"{first.signature}{note}")
     if len(languages) > 1:
         for name in metrics:
             scores |= {f"{name}_{language}": score for language, score in each[name].items()}
@@ -305,15 +294,7 @@ def caption(
             written = [behind(hypothesis, given) for hypothesis in hypotheses]
             texts = tokenizer.decode([hypothesis.tokens for hypothesis in written])
             results[job.number] = [
-                Translation(
-                    text,
-                    h.score,
-                    h.log_probability,
-                    h.tokens,
-                    h.finished,
-                    h.token_log_probabilities,
-                    describe(tokenizer, text, h) if details else None,
-                )
+                Translation.of(h, text, describe(tokenizer, text, h) if details else None)
                 for text, h in zip(texts, written, strict=True)
             ]
     return results

@@ -77,11 +77,11 @@ def _class_score(hits: int, positives: int, predicted: int) -> ClassScore:
 def reliability(confidences: np.ndarray, right: np.ndarray, bins: int = BINS) -> list[Bin]:
     """Group predictions by confidence: (0, 1/bins], ...; empty bins are left out."""
     place = np.clip(np.ceil(confidences * bins).astype(int) - 1, 0, bins - 1)
-    found = []
+    filled = []
     for number in range(bins):
         inside = place == number
         if inside.any():
-            found.append(
+            filled.append(
                 Bin(
                     number / bins,
                     (number + 1) / bins,
@@ -90,7 +90,7 @@ def reliability(confidences: np.ndarray, right: np.ndarray, bins: int = BINS) ->
                     float(right[inside].mean()),
                 )
             )
-    return found
+    return filled
 
 
 def calibration_error(bins: list[Bin]) -> float:

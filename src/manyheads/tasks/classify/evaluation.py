@@ -1,18 +1,28 @@
-"""Classifier metrics on an image set, and their charts."""
+"""Classifier metrics on an image set, their charts, and comparing engines."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from manyheads.asks.evaluate_request import EvaluateRequest
+from manyheads.asks.export_request import ParityRequest
 from manyheads.data.images.image_set import ImageSet
+from manyheads.engines.engine_parity import Parity
 from manyheads.fit.training_images import Pixels, predict_all_logits
 from manyheads.measure.bootstrap import Interval
+from manyheads.measure.parity_inputs import (
+    compare_engines,
+    data_to_compare,
+    examples_to_compare,
+    relative_difference,
+)
 from manyheads.measure.score import images_to_measure, refuse_report, scored
 from manyheads.measure.text_metrics import Score
 from manyheads.tasks.classify.class_metrics import (
@@ -47,10 +57,10 @@ class Measured:
 def measure(classifier: Classifier, images: ImageSet) -> Measured:
     """Measure a classifier on images whose classes are numbered as it numbers them."""
     logits = predict_all_logits(classifier.model, Pixels(images, classifier.preprocessing))
-    found = _several(logits, images) if images.multi_label else _single(logits, images)
-    details = {"images": len(images)} | found.details
+    measured = _several(logits, images) if images.multi_label else _single(logits, images)
+    details = {"images": len(images)} | measured.details
     return Measured(
-        found.scores, details | ({"left_out": len(lost)} if (lost := images.left_out) else {})
+        measured.scores, details | ({"left_out": len(lost)} if (lost := images.left_out) else {})
     )
 
 
@@ -96,19 +106,19 @@ def _several(logits: torch.Tensor, images: ImageSet) -> Measured:
     chosen = (probabilities > 0.5).astype(int)
     each = per_label(chosen, labels)
     sums = binary_cross_entropy(logits, torch.from_numpy(labels), smoothing=0.0)
-    found = bootstrap(
+    interval = bootstrap(
         lambda rows: mean_average_precision(probabilities[rows], labels[rows]),
         len(labels),
         samples=200,
     )
     scores = {
-        "map": Score(found.value, "mean over the classes of their average precision"),
+        "map": Score(interval.value, "mean over the classes of their average precision"),
         "f1": Score(micro_f1(chosen, labels), "of all decisions together, at probability 1/2"),
         "f1_macro": Score(float(np.mean([one.f1 for one in each])), "mean over the classes"),
         "loss": Score(sums.sum.item() / sums.weight, "mean sigmoid loss, natural logarithm"),
     }
     details = {
-        "intervals": {"map": _as_json(found)},
+        "intervals": {"map": _as_json(interval)},
         "classes": {name: one._asdict() for name, one in zip(classes, each, strict=True)},
     }
     return Measured(_floats(scores), details)
@@ -127,7 +137,6 @@ def _as_json(interval: Interval) -> list[float]:
 
 
 def _confused(matrix: np.ndarray, classes: list[str]) -> list[dict[str, Any]]:
-    """Name the pairs of classes that are mistaken most often."""
     wrong = matrix.copy()
     np.fill_diagonal(wrong, 0)
     order = np.argsort(-wrong, axis=None, kind="stable")[:CONFUSED]
@@ -163,3 +172,34 @@ def evaluate(predictor: Classifier, request: EvaluateRequest) -> dict[str, Any]:
     images, head = images_to_measure(cast(ClassifyRecipe, predictor.folder.recipe), request)
     measured = measure(predictor, images.relabel(predictor.labels))
     return head | scored(measured.scores) | measured.details
+
+
+def parity(reference: Classifier, exported: Classifier, request: ParityRequest) -> Parity:
+    """Classify the same images on both.
+
+    Raises:
+        NotFoundError: the recipe's validation data are not here, and nothing else was given.
+    """
+    recipe = cast(ClassifyRecipe, reference.folder.recipe)
+    images, head = data_to_compare(partial(images_to_measure, recipe), request)
+    images = images.relabel(reference.labels).select(examples_to_compare(len(images), request))
+
+    def answers(logits: Tensor) -> list[Any]:
+        return (logits.sigmoid() > 0.5 if images.multi_label else logits.argmax(dim=1)).tolist()
+
+    def score(logits: Tensor) -> float:
+        if images.multi_label:
+            return mean_average_precision(logits.sigmoid().numpy(), images.labels)
+        return 100 * float((logits.argmax(dim=1).numpy() == images.labels).mean())
+
+    return compare_engines(
+        reference,
+        exported,
+        lambda each: predict_all_logits(each.model, Pixels(images, each.preprocessing)),
+        answers=answers,
+        difference=relative_difference,
+        score=score,
+        metric="map" if images.multi_label else "accuracy",
+        compared="logits",
+        data=head["data"],
+    )

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from manyheads.errors import RecipeError
-from manyheads.fit.start_record import start_record
+from manyheads.fit.inputs import start_record
 from manyheads.models.resize import refit
 from manyheads.nn.layers.head import heads
 from manyheads.predict.task_pipeline import pipeline_of
@@ -85,18 +85,17 @@ def start_classifier(
 
 def _weights(folder: ModelFolder, stored: dict[str, Tensor]) -> dict[str, Tensor]:
     """Return a model's tensors as a classifier names them."""
-    found = pipeline_of(folder.recipe).classifier_weights(stored)
-    if found is None:
+    weights = pipeline_of(folder.recipe).classifier_weights(stored)
+    if weights is None:
         raise RecipeError(
             f"start.model: the task of {folder.path} is {folder.recipe.task!r}. A classifier "
             "starts from a model that learned from images: to classify them, to match them with "
             "texts, or to reconstruct them."
         )
-    return found
+    return weights
 
 
 def _without(named: dict[str, Tensor], left_out: Set[str]) -> dict[str, Tensor]:
-    """Leave out the tensors of some modules."""
     return {n: tensor for n, tensor in named.items() if n.rpartition(".")[0] not in left_out}
 
 

@@ -12,9 +12,8 @@ from manyheads.lens.thumbnail import thumbnail
 from manyheads.lens.trace.grids import Crop
 from manyheads.lens.trace.module_shapes import ShapeLine, walk
 from manyheads.lens.view.image_view import ImageView, image_view
-from manyheads.looking.explained import shown_pixels
 from manyheads.looking.figures import figures_of_image
-from manyheads.looking.image_overlays import explain_class
+from manyheads.looking.image_overlays import explain_class, shown_pixels
 from manyheads.looking.refusals import refuse_for_images
 from manyheads.looking.untrained import compared, watch
 from manyheads.predict.image_inputs import ImageInput, named, opened

@@ -7,11 +7,10 @@ import torch
 
 from manyheads.asks.classify_request import ClassifyAnswer, ClassifyRequest, ClassProbability
 from manyheads.asks.load_options import LoadOptions
-from manyheads.errors import ManyheadsError, UsageError
+from manyheads.errors import UsageError
 from manyheads.fit.training_images import predict_logits
 from manyheads.predict.base_predictor import OutputClasses
-from manyheads.predict.image_inputs import ImageInput, named
-from manyheads.predict.image_predictor import ImagePredictor
+from manyheads.predict.image_inputs import ImageInput, ImagePredictor, answer_images
 from manyheads.predict.unusual import unsure_of_class
 from manyheads.project.folder import ModelFolder
 from manyheads.tasks.classify.task import classify
@@ -59,31 +58,19 @@ class Classifier(ImagePredictor):
                 f"{self.folder.name} has classes of its own: leave out `labels` and `templates`, "
                 "or take a model that matches images and texts, such as emoji-search."
             )
-        found: list[torch.Tensor | str] = []
-        for path in request.images:
-            try:
-                found.append(self.pixels(path))
-            except ManyheadsError as error:
-                found.append(str(error))
-        read = [each for each in found if isinstance(each, torch.Tensor)]
-        predictions = iter(self.guesses(torch.stack(read), top=request.top) if read else [])
-        return [
-            ClassifyAnswer(path=named(path), error=each)
-            if isinstance(each, str)
-            else self._answer(named(path), next(predictions))
-            for path, each in zip(request.images, found, strict=True)
-        ]
+        return answer_images(
+            request.images,
+            self.pixels,
+            lambda pixels: self.guesses(torch.stack(pixels), top=request.top),
+            self._answer,
+            ClassifyAnswer,
+        )
 
     def _answer(self, path: str, predictions: Sequence[Prediction]) -> ClassifyAnswer:
-        return ClassifyAnswer(
-            path=path,
-            classes=tuple(
-                ClassProbability(label=label, probability=probability)
-                for label, probability in predictions
-            ),
-            # Where several classes may apply, none may.
-            notes=None if self.multi_label else unsure_of_class(self.folder.name, *predictions[0]),
-        )
+        classes = tuple(ClassProbability(**each._asdict()) for each in predictions)
+        # Where several classes may apply, none may.
+        notes = None if self.multi_label else unsure_of_class(self.folder.name, *predictions[0])
+        return ClassifyAnswer(path=path, classes=classes, notes=notes)
 
     def classify(self, images: Sequence[ImageInput], *, top: int = 5) -> list[list[Prediction]]:
         """Return the `top` most probable classes of each image with their probabilities.

@@ -58,12 +58,7 @@ def prepare(recipe: ClassifyRecipe, out: Path, say: Say) -> Prepared:
         write_labels(folder, recipe.image, images.classes)
         write_left_out(folder, left_out(images, valid))
 
-    return Prepared(
-        task,
-        config,
-        write,
-        {"data": images_digest(images, valid)} | conditions,
-    )
+    return Prepared(task, config, write, {"data": images_digest(images, valid)} | conditions)
 
 
 def validation_images(recipe: ClassifyRecipe) -> ImageSet:

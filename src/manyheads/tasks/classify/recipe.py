@@ -12,11 +12,7 @@ from manyheads.project.folder import ModelFolder
 from manyheads.project.paths import find_model
 from manyheads.recipe_data.image_data import ImageRecipe, LabelledImageData
 from manyheads.tasks.classify.distil import Distil
-from manyheads.tasks.classify.task import (
-    METRICS,
-    MULTI_LABEL_METRICS,
-    ClassifyTrainConfig,
-)
+from manyheads.tasks.classify.task import METRICS, MULTI_LABEL_METRICS, ClassifyTrainConfig
 
 OF_THE_DATA = ("classes", "height", "width", "channels")  # keys of a model
 OF_CHANNELS = ("mode", "num_channels", "mean", "std")  # keys of [image]

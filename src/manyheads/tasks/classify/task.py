@@ -32,8 +32,6 @@ from manyheads.train.losses import smoothed_cross_entropy
 from manyheads.train.training_task import Indices, Loss
 
 METRICS = ("accuracy", "loss")
-
-
 MULTI_LABEL_METRICS = ("map", "f1", "loss")
 
 
@@ -103,10 +101,7 @@ class ClassifyTask(TrainingImages[ClassifyTrainConfig]):
         loss, weight = self._towards_labels(logits, batch.labels)
         if self.distil is not None and self.teacher is not None:
             distance = distillation(
-                taught,
-                self.teacher(batch.images),
-                self.distil.temperature,
-                hard=self.distil.hard,
+                taught, self.teacher(batch.images), self.distil.temperature, hard=self.distil.hard
             )
             share = self.distil.weight
             loss = (1 - share) * loss + share * distance * (weight / len(logits))

@@ -1,8 +1,11 @@
 """Image encoders, whole: weights of other libraries without a classifier, for vectors of images."""
 
+from pathlib import Path
+
 from torch import Tensor
 
-from manyheads.predict.task_pipeline import Pipeline, Section
+from manyheads.errors import RecipeError
+from manyheads.predict.task_pipeline import Pipeline, Prepared, Say, Section
 from manyheads.project.folder import ModelFolder
 from manyheads.tasks.embed.predictor import Embedder
 from manyheads.tasks.embed.recipe import EmbedRecipe
@@ -17,6 +20,13 @@ class EmbedPipeline(Pipeline[EmbedRecipe, Embedder]):
     predictor = Embedder
     forward = ("images",)
     members = ("config", "features")
+
+    def prepare(self, recipe: EmbedRecipe, out: Path, say: Say) -> Prepared:
+        """Refuse: an encoder learns as a part of another model."""
+        raise RecipeError(
+            "An encoder is not trained alone: train a classifier, a captioner or a matcher that "
+            "starts from its folder."
+        )
 
     def classifier_weights(self, stored: dict[str, Tensor]) -> dict[str, Tensor]:
         """All of them."""

@@ -9,8 +9,7 @@ from torch import Tensor
 
 from manyheads.errors import UsageError
 from manyheads.models.image_features import feature_tokens
-from manyheads.predict.image_inputs import ImageInput
-from manyheads.predict.image_predictor import ImagePredictor
+from manyheads.predict.image_inputs import ImageInput, ImagePredictor
 
 AT_ONCE = 64  # images in memory
 
@@ -39,10 +38,10 @@ class Embedder(ImagePredictor):
         if not isinstance(images, list | tuple) or not images:
             raise UsageError(f"The images are {images!r:.80}: give a list, also for one alone.")
         device = next(self.model.parameters()).device
-        found = []
+        vectors = []
         with self.engine.running(), torch.inference_mode():
             for first in range(0, len(images), AT_ONCE):
                 pixels = torch.stack([self.pixels(each) for each in images[first:][:AT_ONCE]])
                 normalised = self.preprocessing.normalise(pixels.to(device))
-                found.append(function(normalised).float().cpu())
-        return torch.cat(found).numpy()
+                vectors.append(function(normalised).float().cpu())
+        return torch.cat(vectors).numpy()

@@ -1,6 +1,6 @@
 """Filling blanks, whole: sentences, a masked language model, perplexity."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from manyheads.data.text.corpus import Sentences
 from manyheads.tasks.fill.predictor import MaskFiller
@@ -18,7 +18,10 @@ class FillPipeline(LanguagePipeline[FillRecipe, MaskFiller]):
     members = ("config",)
     what = "Fills blanks: predicts hidden tokens of a text from both sides of them."
     use = 'manyheads fill --model {name} "... <mask> ..."'
-    predicted = "hidden token"
+    signatures: ClassVar[dict[str, str]] = {
+        name: signature.replace("per token", "per hidden token")
+        for name, signature in LanguagePipeline.signatures.items()
+    }
 
     def examples(
         self, recipe: FillRecipe, lines: Sentences, reader: Any, *, train: bool

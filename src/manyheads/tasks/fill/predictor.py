@@ -6,12 +6,7 @@ from manyheads.asks.fill_request import FillAnswer, FillRequest, Proposal
 from manyheads.asks.load_options import LoadOptions
 from manyheads.data.tokenizers.tokenizer import END
 from manyheads.models.masked_lm import MaskedLanguageModel
-from manyheads.predict.text_reader import (
-    TextInput,
-    TokenOutput,
-    TokenPredictor,
-    check_texts,
-)
+from manyheads.predict.text_reader import TextInput, TokenOutput, TokenPredictor, check_texts
 from manyheads.predict.unusual import unknown_note
 from manyheads.project.folder import ModelFolder
 from manyheads.tasks.fill.task import BLANK, MASK, Filling, encode_masked, fill, masked_pieces

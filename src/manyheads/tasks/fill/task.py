@@ -16,8 +16,6 @@ from manyheads.streams import generator
 from manyheads.tokenwise.token_task import IGNORED, Examples, TokenTrainConfig
 
 MASK = UNKNOWN  # unknown text is encoded as bytes, so the unknown token can serve as mask token
-
-
 BLANK = "<mask>"  # the mask in texts of users
 
 

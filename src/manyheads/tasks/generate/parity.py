@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import torch
 
 from manyheads.data.even_sample import evenly_spaced
@@ -32,7 +33,7 @@ def continuation_parity(
     differ = sum(a != b for a, b in zip(ours, theirs, strict=True))
     return replace(
         whole,
-        difference=max(whole.difference, _difference(reference, exported, examples)),
+        difference=float(np.maximum(whole.difference, _difference(reference, exported, examples))),
         changed=differ / len(lines),
         seconds=seconds,
     )
@@ -51,10 +52,10 @@ def _difference(reference: Generator, exported: Generator, examples: Examples) -
     ours, theirs = (model.start(tokens[:, :1], 1, steps) for model in (first, second))
     gap = largest = 0.0
     for n in range(steps):
-        given, real = tokens[:, n : n + 1], batch.scored[:, n]
-        scores, ours = first.step(given, ours)
-        others, theirs = second.step(given, theirs)
-        gap = max(gap, float((scores - others)[real].abs().max()))
+        column, real = tokens[:, n : n + 1], batch.scored[:, n]
+        scores, ours = first.step(column, ours)
+        others, theirs = second.step(column, theirs)
+        gap = float(np.maximum(gap, float((scores - others)[real].abs().max())))  # nan stays
     for row, real in zip(tokens, batch.scored, strict=True):
         largest = max(largest, float(first(row[None, real]).abs().max()))
     return gap / largest

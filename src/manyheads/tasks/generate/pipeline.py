@@ -2,17 +2,22 @@
 
 from typing import Any, cast
 
+from torch import nn
+
 from manyheads.asks.export_request import ParityRequest
 from manyheads.data.text.corpus import Sentences
-from manyheads.doctor.run_batches import LineWriter
+from manyheads.decode.sampling import Sampling
+from manyheads.doctor.outputs import Outputs, looping, one_sentence
+from manyheads.doctor.run_batches import Examined, LineWriter
 from manyheads.engines.engine_parity import Parity
 from manyheads.models.causal_lm import CausalLanguageModel
-from manyheads.tasks.generate.examination import examine_continuations
 from manyheads.tasks.generate.parity import continuation_parity
 from manyheads.tasks.generate.predictor import Generator
 from manyheads.tasks.generate.recipe import GenerateRecipe
-from manyheads.tasks.generate.task import NextToken
+from manyheads.tasks.generate.task import NextToken, complete
 from manyheads.tokenwise.token_pipeline import LanguagePipeline
+
+PROMPTS, WORDS, TOKENS = 40, 3, 48  # texts that a language model goes on with
 
 
 class GeneratePipeline(LanguagePipeline[GenerateRecipe, Generator]):
@@ -24,7 +29,6 @@ class GeneratePipeline(LanguagePipeline[GenerateRecipe, Generator]):
     members = ("config", "start", "step", "reorder", "keep")
     what = "Continues text: predicts the next token of a text from those before it."
     use = 'manyheads generate --model {name} "..."'
-    predicted = "token"
 
     def examples(
         self, recipe: GenerateRecipe, lines: Sentences, reader: Any, *, train: bool
@@ -38,10 +42,21 @@ class GeneratePipeline(LanguagePipeline[GenerateRecipe, Generator]):
         return continuation_parity(reference, exported, self.compared(reference, request)[0], whole)
 
     def writer(self, recipe: GenerateRecipe, reader: Any) -> LineWriter:
-        """Examine how validation lines are continued."""
-        return lambda model, lines, step: examine_continuations(
-            cast(CausalLanguageModel, model), reader, lines, recipe, step
-        )
+        """Continue the first words of validation lines by sampling; report what is wrong.
+
+        The most probable text loops even in good models (Holtzman et al. 2020).
+        """
+
+        def examine(model: nn.Module, lines: Sentences, step: int) -> Examined:
+            chosen = list(lines.lines)[:PROMPTS]
+            prompts = [" ".join(line.split()[:WORDS]) for line in chosen]
+            generator = cast(CausalLanguageModel, model)
+            drawn = complete(generator, reader, prompts, tokens=TOKENS, sampling=Sampling())
+            written = Outputs(prompts, [best[0].text for best in drawn], chosen)
+            found = [*one_sentence(written, recipe, step), *looping(written, recipe, step)]
+            return Examined(found, [f"continuations: {len(written.outputs)} drawn"])
+
+        return examine
 
 
 PIPELINE = GeneratePipeline()

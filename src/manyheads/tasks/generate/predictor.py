@@ -54,7 +54,7 @@ class Generator(TextPredictor, TokenPredictor):
 
     def respond(self, request: GenerateRequest) -> list[GenerateAnswer]:
         """Answer a request: one answer for each of its texts."""
-        found = self.complete(
+        completions = self.complete(
             request.texts,
             tokens=request.tokens,
             beams=request.beams or 1,
@@ -67,15 +67,13 @@ class Generator(TextPredictor, TokenPredictor):
                 prompt=prompt,
                 texts=tuple(
                     Continuation(
-                        text=each.text,
-                        log_probability=each.log_probability,
-                        finished=each.finished,
+                        text=each.text, log_probability=each.log_probability, finished=each.finished
                     )
                     for each in best
                 ),
                 notes=unknown_note(self.tokenizer, prompt),
             )
-            for prompt, best in zip(request.texts, found, strict=True)
+            for prompt, best in zip(request.texts, completions, strict=True)
         ]
 
     def complete(

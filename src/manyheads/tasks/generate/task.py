@@ -94,7 +94,7 @@ def complete(
     order = sorted(range(len(prompts)), key=lambda i: len(encoded[i]))
     # Special tokens are never text; a trained model avoids them, but sampling may draw any token.
     no_text = [SuppressTokens([config.pad, config.start, UNKNOWN])]
-    found: dict[int, list[Completion]] = {}
+    completions: dict[int, list[Completion]] = {}
     for length, group in groupby(order, key=lambda i: len(encoded[i])):
         alike = list(group)
         limit = min(tokens, remaining_positions(config, length))
@@ -130,11 +130,11 @@ def complete(
                 )
             for i, best in zip(chosen, hypotheses, strict=True):
                 texts = tokenizer.decode([encoded[i] + each.tokens for each in best])
-                found[i] = [
+                completions[i] = [
                     Completion(text, each.tokens, each.log_probability, each.finished)
                     for text, each in zip(texts, best, strict=True)
                 ]
-    return [found[i] for i in range(len(prompts))]
+    return [completions[i] for i in range(len(prompts))]
 
 
 def remaining_positions(config: CausalConfig, length: int) -> int:
@@ -159,7 +159,7 @@ def token_scores(
     """Return the log-probability of every token of each text, end token included."""
     device, config = next(model.parameters()).device, model.config
     encoded = tokenizer.encode(texts)
-    found: list[list[ScoredToken]] = [[] for _ in texts]
+    scored: list[list[ScoredToken]] = [[] for _ in texts]
     order = sorted(range(len(texts)), key=lambda i: len(encoded[i]))
     for first in range(0, len(order), ROWS):
         chosen = order[first : first + ROWS]
@@ -168,8 +168,8 @@ def token_scores(
         for row, i in enumerate(chosen):
             wanted = torch.tensor([*encoded[i], config.end], device=device)
             values = log_probabilities[row, : len(wanted)].gather(1, wanted[:, None])[:, 0]
-            found[i] = [
+            scored[i] = [
                 ScoredToken(tokenizer.piece(token), value)
                 for token, value in zip(wanted.tolist(), values.tolist(), strict=True)
             ]
-    return found
+    return scored

@@ -1,28 +1,43 @@
-"""Measuring matchers: recall of images by texts, and of texts by images."""
+"""Measuring matchers: recall of images by texts, of texts by images; comparing engines."""
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from manyheads.asks.evaluate_request import EvaluateRequest
+from manyheads.asks.export_request import ParityRequest
 from manyheads.data.images.captioned_images import CaptionedImages
+from manyheads.engines.engine_parity import Parity
 from manyheads.errors import DataError
 from manyheads.fit.training_images import Pixels
+from manyheads.measure.parity_inputs import (
+    compare_engines,
+    data_to_compare,
+    examples_to_compare,
+    relative_difference,
+)
 from manyheads.measure.score import Line, heading, refuse_report, scored
 from manyheads.measure.text_metrics import Score
 from manyheads.recipe_data.caption_data import CaptionData, CaptionRecipe
-from manyheads.recipe_data.caption_splits import (
-    captioned_split,
-    read_captioned,
-    read_given,
-)
+from manyheads.recipe_data.caption_splits import captioned_split, read_captioned, read_given
 from manyheads.tasks.match.predictor import Matcher
 from manyheads.tasks.match.recipe import MatchRecipe
-from manyheads.tasks.match.task import Queries, image_vectors, plain, queries, recalls
+from manyheads.tasks.match.task import (
+    RANKS,
+    Queries,
+    embed_texts,
+    image_vectors,
+    plain,
+    queries,
+    ranked_recalls,
+    recalls,
+)
 
 SIGNATURE = "recall, any right one of the first"
+METRIC = f"text_to_image_{RANKS[0]}"
 
 
 def matches_to_measure(
@@ -34,12 +49,12 @@ def matches_to_measure(
         Both, and the beginning of the line about them.
     """
     if request.data is None:
-        found = queries_of(captioned_split(request.split, recipe), request.split, asked)
+        captions = queries_of(captioned_split(request.split, recipe), request.split, asked)
     else:
-        found = read_given(request.data, asked)
-    head = heading(found.images.origin, found.images.hashes, request, recipe.data)
+        captions = read_given(request.data, asked)
+    head = heading(captions.images.origin, captions.images.hashes, request, recipe.data)
     if request.among is None:
-        return found, None, head
+        return captions, None, head
     try:
         among = read_given(request.among, asked)
     except DataError as error:
@@ -48,37 +63,15 @@ def matches_to_measure(
             "for count as right: name a table with columns of texts, or a folder with a .txt file "
             "beside each image; or leave `among` out."
         ) from None
-    return found, among, head | {"among": request.among}
+    return captions, among, head | {"among": request.among}
 
 
-def queries_of(found: CaptionedImages, split: str, asked: CaptionData) -> CaptionedImages:
+def queries_of(captions: CaptionedImages, split: str, asked: CaptionData) -> CaptionedImages:
     """Return the same images with the texts of the queries."""
     name = getattr(asked, split) or asked.train  # held out of it
     other = read_captioned(name, asked)
     numbers = {each: number for number, each in enumerate(other.images.names)}
-    return other.select(np.array([numbers[each] for each in found.images.names], dtype=int))
-
-
-def measure_matches(
-    matcher: Matcher, asked: CaptionedImages, among: CaptionedImages | None
-) -> tuple[dict[str, Score], dict[str, Any]]:
-    """Search for every text and every image.
-
-    Args:
-        matcher: the model.
-        asked: images, and the texts that ask for them.
-        among: images to search among, which may be those of `asked` too: of equal texts and equal
-            pixels each counts as right. None: those of `asked` alone.
-    """
-    given = queries(asked)
-    with matcher.engine.running():
-        vectors = image_vectors(matcher.model, Pixels(asked.images, matcher.preprocessing))
-        if among is not None:
-            others = image_vectors(matcher.model, Pixels(among.images, matcher.preprocessing))
-            vectors, given = _joined(vectors, others, given, queries(among))
-        found = recalls(matcher.model, matcher.tokenizer, vectors, given, matcher.longest)
-    scores = {name: Score(value, SIGNATURE) for name, value in found.items()}
-    return scores, {"images": len(asked), "texts": len(given.texts), "searched": len(vectors)}
+    return other.select(np.array([numbers[each] for each in captions.images.names], dtype=int))
 
 
 def _joined(
@@ -99,10 +92,44 @@ def _joined(
     return torch.cat([vectors, others]), replace(asked, images=right)
 
 
-def evaluate(predictor: Matcher, request: EvaluateRequest) -> dict[str, Any]:
-    """Find images by texts and texts by images."""
+def evaluate(predictor: Matcher, request: EvaluateRequest) -> Line:
+    """Find images by texts and texts by images: all of one set, or among others."""
     refuse_report(predictor.folder.name, request, matches=True)
     recipe = cast(MatchRecipe, predictor.folder.recipe)
     asked, among, head = matches_to_measure(recipe, recipe.data.asked, request)
-    scores, more = measure_matches(predictor, asked, among)
-    return head | scored(scores) | more
+    texts, model = queries(asked), predictor.model
+    vectors = image_vectors(model, Pixels(asked.images, predictor.preprocessing))
+    if among is not None:
+        others = image_vectors(model, Pixels(among.images, predictor.preprocessing))
+        vectors, texts = _joined(vectors, others, texts, queries(among))
+    shares = recalls(model, predictor.tokenizer, vectors, texts, predictor.longest)
+    counts = {"images": len(asked), "texts": len(texts.texts), "searched": len(vectors)}
+    return head | scored({name: Score(v, SIGNATURE) for name, v in shares.items()}) | counts
+
+
+def parity(reference: Matcher, exported: Matcher, request: ParityRequest) -> Parity:
+    """Compare the vectors of the same images and texts, and what they find."""
+    recipe = cast(MatchRecipe, reference.folder.recipe)
+    captions, head = data_to_compare(
+        lambda wanted: matches_to_measure(recipe, recipe.data.asked, wanted)[::2], request
+    )
+    captions = captions.select(examples_to_compare(len(captions), request))
+    asked = queries(captions)
+
+    def vectors(each: Matcher) -> tuple[Tensor, Tensor]:
+        images = image_vectors(each.model, Pixels(captions.images, each.preprocessing))
+        return images, embed_texts(each.model, each.tokenizer, asked.texts, each.longest)
+
+    return compare_engines(
+        reference,
+        exported,
+        vectors,
+        # of each text the nearest image
+        answers=lambda found: (found[1] @ found[0].T).argmax(dim=1).tolist(),
+        difference=lambda *both: float(np.max(list(map(relative_difference, *both)))),  # nan stays
+        score=lambda found: ranked_recalls(*found, asked)[METRIC],
+        metric=METRIC,
+        inputs=len(captions),
+        compared="vectors",
+        data=head["data"],
+    )

@@ -9,10 +9,9 @@ from torch import Tensor
 
 from manyheads.asks.classify_request import ClassifyAnswer, ClassifyRequest, ClassProbability
 from manyheads.asks.load_options import LoadOptions
-from manyheads.errors import ManyheadsError, UsageError
+from manyheads.errors import UsageError
 from manyheads.predict.base_predictor import text_positions
-from manyheads.predict.image_inputs import ImageInput, named
-from manyheads.predict.image_predictor import ImagePredictor
+from manyheads.predict.image_inputs import ImageInput, ImagePredictor, answer_images
 from manyheads.predict.text_reader import check_texts
 from manyheads.predict.unusual import unsure_of_class
 from manyheads.project.folder import ModelFolder
@@ -45,16 +44,15 @@ class Matcher(ImagePredictor):
 
     def __call__(self, images: Sequence[ImageInput], texts: Sequence[str] = (), /) -> np.ndarray:
         """Return the cosines (image, text)."""
-        cosines: np.ndarray = self.embed_images(images) @ self.embed_texts(texts).T
-        return cosines
+        return self.embed_images(images) @ self.embed_texts(texts).T
 
     def embed_images(self, images: Sequence[ImageInput]) -> np.ndarray:
         """Return the unit vectors of images: (image, dim), float32."""
         if not isinstance(images, list | tuple):
             raise UsageError(f"The images are {images!r:.80}: give a list, also for one alone.")
         parts = [images[first : first + AT_ONCE] for first in range(0, len(images), AT_ONCE)]
-        found = [self.embed_pixels([self.pixels(image) for image in part]) for part in parts]
-        return np.concatenate(found) if found else np.empty((0, self.dim), dtype=np.float32)
+        vectors = [self.embed_pixels([self.pixels(image) for image in part]) for part in parts]
+        return np.concatenate(vectors) if vectors else np.empty((0, self.dim), dtype=np.float32)
 
     def embed_pixels(self, pixels: Sequence[Tensor]) -> np.ndarray:
         """The same for images that are preprocessed already."""
@@ -99,22 +97,24 @@ class Matcher(ImagePredictor):
         written = [template.replace("{}", name) for name in classes for template in templates]
         vectors = self.embed_texts(written).reshape(len(classes), len(templates), -1).mean(axis=1)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        return [self._classified(path, classes, vectors, request.top) for path in request.images]
-
-    def _classified(
-        self, path: Any, classes: Sequence[str], vectors: np.ndarray, top: int
-    ) -> ClassifyAnswer:
-        try:
-            image = torch.from_numpy(self.embed_images([path]))
-        except ManyheadsError as error:
-            return ClassifyAnswer(path=named(path), error=str(error))
+        device = next(self.model.parameters()).device
         model: Any = self.model
-        with torch.inference_mode():
-            device = next(self.model.parameters()).device
-            scores = model.scores(image.to(device), torch.from_numpy(vectors).to(device))[0]
-        found = tuple(_best(scores, classes, top))
-        notes = unsure_of_class(self.folder.name, found[0].label, found[0].probability)
-        return ClassifyAnswer(path=named(path), classes=found, notes=notes)
+
+        def answer(path: str, image: np.ndarray) -> ClassifyAnswer:
+            with torch.inference_mode():
+                vector = torch.from_numpy(image).to(device)
+                scores = model.scores(vector, torch.from_numpy(vectors).to(device))[0]
+            best = tuple(_best(scores, classes, request.top))
+            notes = unsure_of_class(self.folder.name, best[0].label, best[0].probability)
+            return ClassifyAnswer(path=path, classes=best, notes=notes)
+
+        return answer_images(
+            request.images,
+            self.pixels,
+            lambda pixels: [self.embed_pixels([each]) for each in pixels],
+            answer,
+            ClassifyAnswer,
+        )
 
 
 def _best(scores: Tensor, classes: Sequence[str], top: int) -> Iterable[ClassProbability]:

@@ -17,11 +17,11 @@ from manyheads.train.device import best_device
 def prepare(recipe: MatchRecipe, out: Path, say: Say) -> Prepared:
     """Read images and texts; learn the vocabulary, or take that of the run."""
     train, valid = readable_captions(*captioned_splits(recipe), recipe, out, say)
-    found = load_vocabularies(out)
-    if not found:
+    vocabularies = load_vocabularies(out)
+    if not vocabularies:
         say(f"learning a vocabulary from {len(train.texts):,} texts")
-        found = {SHARED: learn_tokenizer(train.texts, recipe.tokenizer)}
-    tokenizer = found[SHARED]
+        vocabularies = {SHARED: learn_tokenizer(train.texts, recipe.tokenizer)}
+    tokenizer = vocabularies[SHARED]
     asked = replace(queries_of(valid, "valid", recipe.data.asked), images=valid.images)
     task = MatchTask(
         train,
@@ -38,7 +38,7 @@ def prepare(recipe: MatchRecipe, out: Path, say: Say) -> Prepared:
     )
     say(f"{len(train):,} images, {len(train.texts):,} texts; {len(valid):,} images to validate on")
 
-    return prepared_with_captions(task, recipe, found, train, asked)
+    return prepared_with_captions(task, recipe, vocabularies, train, asked)
 
 
 def validation_images(recipe: MatchRecipe) -> ImageSet:

@@ -40,7 +40,6 @@ class MatchTrainConfig(ImageTrainConfig):
     part_size: Count | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what contrastive losses do not have."""
         super().__post_init__()
         if self.label_smoothing:
             raise ValueError(
@@ -141,12 +140,12 @@ class MatchTask(TrainingImages[MatchTrainConfig]):
         batch = batch.to(device)
         count = -(-len(batch.indices) // size)
         parts = list(zip(batch.images.chunk(count), batch.tokens.chunk(count), strict=True))
-        states, found = [], []
+        states, vectors = [], []
         with torch.no_grad():
             for part in parts:
                 states.append(random_state(device))
-                found.append(model(*part))
-        images, texts = (torch.cat(each).requires_grad_() for each in zip(*found, strict=True))
+                vectors.append(model(*part))
+        images, texts = (torch.cat(each).requires_grad_() for each in zip(*vectors, strict=True))
         loss = self._contrast(model, images, texts, batch)
         loss.sum.backward()
         assert images.grad is not None
@@ -161,7 +160,8 @@ class MatchTask(TrainingImages[MatchTrainConfig]):
 
     def _contrast(self, model: nn.Module, images: Tensor, texts: Tensor, batch: MatchBatch) -> Loss:
         with torch.autocast(images.device.type, enabled=False):  # differences of cosines are small
-            scores = scorer(model)(images.float(), texts.float())
+            matcher: Any = getattr(model, "module", model)  # also where it is wrapped
+            scores = matcher.scores(images.float(), texts.float())
             total = CONTRASTS[self.config.loss](scores, batch.positives)
         best = scores.argmax(dim=1)
         right = batch.positives.gather(1, best[:, None]).sum().item()
@@ -173,11 +173,6 @@ class MatchTask(TrainingImages[MatchTrainConfig]):
         return recalls(model, self.tokenizer, vectors, self.queries, self.config.max_length)
 
 
-def scorer(model: nn.Module) -> Any:
-    """Return the function of a matcher that scores pairs, also where it is wrapped."""
-    return getattr(model, "module", model).scores
-
-
 def plain(text: str) -> str:
     """Return what two texts have in common that ask for the same."""
     return " ".join(text.casefold().split())
@@ -185,34 +180,27 @@ def plain(text: str) -> str:
 
 def _by_language(captions: CaptionedImages) -> list[list[list[int]]]:
     """List the numbers of the captions of each image, by language."""
-    found: list[dict[str, list[int]]] = [{} for _ in range(len(captions))]
+    numbers: list[dict[str, list[int]]] = [{} for _ in range(len(captions))]
     for number, (owner, language) in enumerate(
         zip(captions.owners.tolist(), captions.languages, strict=True)
     ):
-        found[owner].setdefault(language, []).append(number)
-    return [list(each.values()) for each in found]
+        numbers[owner].setdefault(language, []).append(number)
+    return [list(each.values()) for each in numbers]
 
 
 def _asked(captions: CaptionedImages, asked: CaptionedImages) -> list[list[list[int]]]:
     """List the numbers of those captions of each image that are queries, by language."""
-    known = {
-        (owner, language, plain(text))
-        for owner, language, text in zip(
-            asked.owners.tolist(), asked.languages, asked.texts, strict=True
-        )
-    }
+    keys, known = _keys(captions), {*_keys(asked)}
     return [
-        [
-            chosen
-            for numbers in each
-            if (chosen := [n for n in numbers if (index, *_key(captions, n)) in known])
-        ]
-        for index, each in enumerate(_by_language(captions))
+        [chosen for numbers in each if (chosen := [n for n in numbers if keys[n] in known])]
+        for each in _by_language(captions)
     ]
 
 
-def _key(captions: CaptionedImages, number: int) -> tuple[str, str]:
-    return captions.languages[number], plain(captions.texts[number])
+def _keys(captions: CaptionedImages) -> list[tuple[int, str, str]]:
+    """List image, language and what its text asks for, of each caption."""
+    rows = zip(captions.owners.tolist(), captions.languages, captions.texts, strict=True)
+    return [(owner, language, plain(text)) for owner, language, text in rows]
 
 
 def encode(tokenizer: TextTokenizer, texts: Sequence[str], longest: int) -> list[list[int]]:
@@ -245,15 +233,13 @@ class Queries:
 
 def queries(captions: CaptionedImages) -> Queries:
     """Collect the different texts of each language."""
-    found: dict[tuple[str, str], tuple[str, set[int]]] = {}
-    for owner, language, text in zip(
-        captions.owners.tolist(), captions.languages, captions.texts, strict=True
-    ):
-        found.setdefault((language, plain(text)), (text, set()))[1].add(owner)
+    by_text: dict[tuple[str, str], tuple[str, set[int]]] = {}
+    for text, (owner, language, wanted) in zip(captions.texts, _keys(captions), strict=True):
+        by_text.setdefault((language, wanted), (text, set()))[1].add(owner)
     return Queries(
-        [text for text, _ in found.values()],
-        [language for language, _ in found],
-        [owners for _, owners in found.values()],
+        [text for text, _ in by_text.values()],
+        [language for language, _ in by_text],
+        [owners for _, owners in by_text.values()],
     )
 
 
@@ -287,20 +273,16 @@ def embed_texts(
     ids: Any = special_ids(model)
     tokens = framed(tokenizer.encode(texts), ids, longest)
     order = sorted(range(len(tokens)), key=lambda n: len(tokens[n]))
-    found: dict[int, Tensor] = {}
+    vectors_of: dict[int, Tensor] = {}
     for first in range(0, len(order), ROWS):
         part = order[first : first + ROWS]
         vectors = tower.encode_texts(pad([tokens[n] for n in part], ids.pad).to(device)).cpu()
-        found |= dict(zip(part, vectors, strict=True))
-    return torch.stack([found[n] for n in range(len(tokens))])
+        vectors_of |= dict(zip(part, vectors, strict=True))
+    return torch.stack([vectors_of[n] for n in range(len(tokens))])
 
 
 def recalls(
-    model: nn.Module,
-    tokenizer: TextTokenizer,
-    vectors: Tensor,
-    asked: Queries,
-    longest: int,
+    model: nn.Module, tokenizer: TextTokenizer, vectors: Tensor, asked: Queries, longest: int
 ) -> dict[str, float]:
     """Measure recall in percent: of texts that find one of their images, and the other way.
 
@@ -315,9 +297,13 @@ def recalls(
         `text_to_image_1`, ... over all texts, `image_to_text_1`, ... over the images that have
         texts; with several languages, the first for each.
     """
-    texts = embed_texts(model, tokenizer, asked.texts, longest)
-    found = text_ranks(vectors, texts, asked.images)
-    scores = {f"text_to_image_{k}": 100 * float((found < k).mean()) for k in RANKS}
+    return ranked_recalls(vectors, embed_texts(model, tokenizer, asked.texts, longest), asked)
+
+
+def ranked_recalls(vectors: Tensor, texts: Tensor, asked: Queries) -> dict[str, float]:
+    """Measure the same recalls, of vectors of images and of the texts of `asked`."""
+    ranks = text_ranks(vectors, texts, asked.images)
+    scores = {f"text_to_image_{k}": 100 * float((ranks < k).mean()) for k in RANKS}
     own: dict[int, set[int]] = {}
     for number, images in enumerate(asked.images):
         for image in images:
@@ -327,7 +313,7 @@ def recalls(
     languages = np.array(asked.languages)
     if len(set(asked.languages)) > 1:
         for language in dict.fromkeys(asked.languages):
-            part = found[languages == language]
+            part = ranks[languages == language]
             for k in RANKS:
                 scores[f"text_to_image_{k}_{language}"] = 100 * float((part < k).mean())
     return scores

@@ -1,16 +1,25 @@
-"""Measuring a stored model."""
+"""Measuring readers of printed lines: character errors; comparing engines."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
+import torch
 
 from manyheads.asks.evaluate_request import EvaluateRequest
+from manyheads.asks.export_request import ParityRequest
+from manyheads.data.even_sample import evenly_spaced
+from manyheads.data.images.line_images import stack
+from manyheads.engines.engine_parity import Parity
+from manyheads.errors import DataError
+from manyheads.measure.parity_inputs import compare_engines, data_to_compare, relative_difference
 from manyheads.measure.score import Line, heading, refuse_report, scored
 from manyheads.measure.text_metrics import Score
 from manyheads.tasks.read.predictor import Reader
-from manyheads.tasks.read.printed_lines import PrintedLines, given_lines, line_split
+from manyheads.tasks.read.printed_lines import LineSource, PrintedLines
 from manyheads.tasks.read.recipe import ReadRecipe
-from manyheads.tasks.read.task import measure
+from manyheads.tasks.read.task import by_width, measure
 
 SIGNATURES = {
     "cer": "characters to insert, delete or replace, per true character, NFC, greedy",
@@ -38,9 +47,66 @@ def evaluate(predictor: Reader, request: EvaluateRequest) -> dict[str, Any]:
 
 def lines_to_measure(recipe: ReadRecipe, request: EvaluateRequest) -> tuple[PrintedLines, Line]:
     """Read or draw the lines of a request, and the beginning of the line about them."""
-    parts = recipe.data, recipe.image, recipe.render, recipe.seed
-    if request.data is None:
-        lines = line_split(request.split, *parts)
-    else:
-        lines = given_lines(request.data, *parts)
+    source = LineSource(recipe.data, recipe.image, recipe.render, recipe.seed)
+    lines = source.split(request.split) if request.data is None else source.other(request.data)
     return lines, heading(lines.origin, lines.hashes, request, recipe.data)
+
+
+class SomeLines:
+    """Some lines of a set."""
+
+    def __init__(self, lines: PrintedLines, chosen: Sequence[int]) -> None:
+        self.lines = lines
+        self.chosen = chosen
+        self.texts = [lines.texts[index] for index in chosen]
+
+    def widths(self, epoch: int) -> np.ndarray:
+        """Return the width of each line."""
+        return self.lines.widths(epoch)[self.chosen]
+
+    def pixels(self, index: int, epoch: int) -> np.ndarray:
+        """Return a line: (height, width), 0..255, dark on light."""
+        return self.lines.pixels(self.chosen[index], epoch)
+
+    def describe(self, index: int, epoch: int) -> str:
+        """Name a line for messages."""
+        return self.lines.describe(self.chosen[index], epoch)
+
+
+def parity(reference: Reader, exported: Reader, request: ParityRequest) -> Parity:
+    """Read the same lines on both; wider ones than the reader reads in one piece are left out.
+
+    Raises:
+        DataError: all lines are.
+    """
+    recipe = cast(ReadRecipe, reference.folder.recipe)
+    lines, head = data_to_compare(partial(lines_to_measure, recipe), request, "lines")
+    most = reference.image.max_width
+    fit = np.flatnonzero(lines.widths(0) <= most)
+    if not len(fit):
+        raise DataError(
+            f"{lines.origin}: no line is at most {most} pixels wide at a height of "
+            f"{reference.image.height}, as image.max_width says. Give others as `data`."
+        )
+    some = SomeLines(lines, fit[evenly_spaced(len(fit), request.limit)].tolist())
+    return compare_engines(
+        reference,
+        exported,
+        lambda each: measure(each.model, each.characters, some),
+        answers=lambda measured: measured.texts,
+        difference=lambda *_: _difference(reference.model, exported.model, some),
+        score=lambda measured: measured.scores["cer"],
+        metric="cer",
+        lower_is_better=True,
+        compared="logits",
+        data=head["data"],
+    )
+
+
+@torch.inference_mode()
+def _difference(ours: Any, theirs: Any, lines: SomeLines) -> float:
+    difference = 0.0
+    for width, members in by_width(lines.widths(0).tolist()):
+        images = stack([lines.pixels(index, 0) for index in members], width)
+        difference = np.maximum(difference, relative_difference(ours(images), theirs(images)))
+    return float(difference)  # nan stays

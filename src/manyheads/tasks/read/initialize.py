@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from manyheads.errors import RecipeError
-from manyheads.fit.start_record import start_record
+from manyheads.fit.inputs import start_record
 from manyheads.tasks.read.preparation import start_folder
 from manyheads.tasks.read.recipe import ReadRecipe
 from manyheads.train.checkpoint import tensors

@@ -15,9 +15,9 @@ from manyheads.data.images.line_images import LineImage, grey, line_pixels, padd
 from manyheads.data.images.line_layout import cut_wide, find_lines
 from manyheads.data.text.languages import base
 from manyheads.decode.ctc import CtcResult, best_path, prefix_search
-from manyheads.errors import ManyheadsError, UsageError
+from manyheads.errors import UsageError
 from manyheads.predict.base_predictor import Predictor
-from manyheads.predict.image_inputs import ImageInput, named, opened
+from manyheads.predict.image_inputs import ImageInput, answer_images, named, opened
 from manyheads.project.folder import ModelFolder
 from manyheads.tasks.read.task import BLANK, ReadCharacter, predict_logits, spell
 
@@ -85,8 +85,8 @@ class Reader(Predictor):
         self, image: ImageInput | list[ImageInput] | tuple[ImageInput, ...]
     ) -> str | list[str]:
         """Read the text of one image, or of several, line by line."""
-        found = self.read(image if isinstance(image, list | tuple) else [image])
-        texts = [combine([line.texts for line in lines], 1, separators(lines)) for lines in found]
+        read = self.read(image if isinstance(image, list | tuple) else [image])
+        texts = [combine([line.texts for line in lines], 1, separators(lines)) for lines in read]
         written = [best.text for best, *_ in texts]
         return written if isinstance(image, list | tuple) else written[0]
 
@@ -104,37 +104,30 @@ class Reader(Predictor):
                 f"{request.language!r}: leave out `language`."
             )
         beams = max(request.beams or 1, request.n_best)
-        found: list[list[_Prepared] | str] = []
-        for path in request.images:
-            try:
-                found.append(self._prepare(path))
-            except ManyheadsError as error:
-                found.append(str(error))
-        read = iter(self._read([each for each in found if not isinstance(each, str)], beams))
-        return [
-            CaptionAnswer(path=named(path), error=each)
-            if isinstance(each, str)
-            else self._answer(named(path), next(read), request)
-            for path, each in zip(request.images, found, strict=True)
-        ]
 
-    def _answer(
-        self, path: str, lines: Sequence[ReadLine], request: CaptionRequest
-    ) -> CaptionAnswer:
-        best = combine([line.texts for line in lines], request.n_best, separators(lines))
-        return CaptionAnswer(
-            path=path,
-            text=best[0].text,
-            language=self.language,
-            n_best=tuple(
-                Caption(
-                    text=each.text,
-                    score=round(each.score, 4),
-                    tokens=tuple(_tokens(each)) if request.probabilities else None,
-                )
-                for each in best
-            ),
-            notes=tuple(self.notes(lines, best[0])) or None,
+        def answer(path: str, lines: Sequence[ReadLine]) -> CaptionAnswer:
+            best = combine([line.texts for line in lines], request.n_best, separators(lines))
+            return CaptionAnswer(
+                path=path,
+                text=best[0].text,
+                language=self.language,
+                n_best=tuple(
+                    Caption(
+                        text=each.text,
+                        score=round(each.score, 4),
+                        tokens=tuple(_tokens(each)) if request.probabilities else None,
+                    )
+                    for each in best
+                ),
+                notes=tuple(self.notes(lines, best[0])) or None,
+            )
+
+        return answer_images(
+            request.images,
+            self._prepare,
+            lambda pieces: self._read(pieces, beams),
+            answer,
+            CaptionAnswer,
         )
 
     def notes(self, lines: Sequence[ReadLine], best: ReadText) -> Iterator[str]:
@@ -168,15 +161,14 @@ class Reader(Predictor):
         """Cut an image into lines, and these into pieces that are not wider than in training."""
         content = opened(image)
         with naming(named(image)):
-            found = []
+            pieces = []
             for number, line in enumerate(find_lines(grey(content))):
                 pixels = line_pixels(line.pixels, self.image)
                 for piece, spaced in cut_wide(pixels, self.image.max_width):
-                    found.append(_Prepared(piece, number, line.paragraph, spaced))
-        return found
+                    pieces.append(_Prepared(piece, number, line.paragraph, spaced))
+        return pieces
 
     def _read(self, images: Sequence[list[_Prepared]], beams: int) -> list[list[ReadLine]]:
-        """Read prepared images; pieces of one width are read together."""
         pieces = [piece for image in images for piece in image]
         with self.engine.running():
             scores = iter(predict_logits(self.model, [piece.pixels for piece in pieces]))
@@ -193,14 +185,14 @@ class Reader(Predictor):
     ) -> tuple[ReadText, ...]:
         parts = []
         for piece in pieces:
-            found: list[CtcResult] = (
+            results: list[CtcResult] = (
                 prefix_search(next(scores), BLANK, beams=beams)
                 if beams > 1
                 else [best_path(next(scores), BLANK)]
             )
             space = (ReadCharacter(" ", 1.0),) * piece.spaced
             parts.append(
-                [ReadText((*spell(self.characters, each), *space), each.score) for each in found]
+                [ReadText((*spell(self.characters, each), *space), each.score) for each in results]
             )
         return tuple(combine(parts, beams, [""] * len(parts)))
 

@@ -12,14 +12,14 @@ from manyheads.fit.inputs import digest
 from manyheads.predict.task_pipeline import Prepared, Say
 from manyheads.project.folder import ModelFolder, read_json, write_json
 from manyheads.project.paths import find_model
-from manyheads.tasks.read.printed_lines import PrintedLines, line_splits
+from manyheads.tasks.read.printed_lines import LineSource, PrintedLines
 from manyheads.tasks.read.recipe import ReadRecipe, Start
 from manyheads.tasks.read.task import ReadTask, letters
 
 
 def prepare(recipe: ReadRecipe, out: Path, say: Say) -> Prepared:
     """Read or draw the lines; list their letters, or take those of the run."""
-    train, valid = line_splits(recipe.data, recipe.image, recipe.render, recipe.seed)
+    train, valid = LineSource(recipe.data, recipe.image, recipe.render, recipe.seed).splits()
     for part in (train, valid):
         reject_test_split(part.hashes, part.origin)
         _say_left_out(part, say)

@@ -3,8 +3,10 @@
 import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from manyheads.data.checks.separation import hold_out_captioned
+from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.line_images import LineImage, LineImages
 from manyheads.data.synthetic.text_lines import (
     RenderedLines,
@@ -29,142 +31,120 @@ IMAGE_FORMS = (".parquet", ".tar", ".json")  # that hold no plain texts
 PrintedLines = RenderedLines | LineImages
 
 
-def printed_lines(
-    name: str,
-    split: str,
-    data: ReadData,
-    image: LineImage,
-    render: Rendering,
-    seed: int,
-) -> PrintedLines:
-    """Draw or read the lines of one source, as those of a split.
+class LineSource(NamedTuple):
+    """The lines of a recipe: its [data] table, their size, how texts are drawn, and the seed.
 
-    Args:
-        name: of the data.
-        split: its fonts and seed are used: those of "valid" for other data.
-        data: the recipe's table.
-        image: the size of lines.
-        render: how texts are drawn.
-        seed: of the recipe.
-
-    Raises:
+    Raises of every method:
         NotFoundError: there are no such data or fonts.
         DataError: data cannot be used.
-        RecipeError: unknown names of fonts.
+        RecipeError: unknown names of fonts; there are no validation data.
     """
-    if data.fonts is None:
-        return LineImages(read_captioned(name, data), image, skip=data.on_error == "skip")
-    fonts = split_fonts(split, data)
-    texts, hashes, origin = _texts(name, split, data, render, seed)
-    return RenderedLines(
-        texts,
-        fonts,
-        render,
-        height=image.height,
-        seed=stream(seed, f"{split}-lines"),
-        origin=origin,
-        hashes=hashes,
-    )
 
+    data: ReadData
+    image: LineImage = LineImage()
+    render: Rendering = Rendering()
+    seed: int = 1
 
-def given_lines(
-    name: str, data: ReadData, image: LineImage, render: Rendering, seed: int
-) -> PrintedLines:
-    """Read other lines than the recipe's: images with texts if it is a form of these, else texts.
+    def named(self, name: str, split: str) -> PrintedLines:
+        """Draw or read some data, with the fonts and the seed of a split."""
+        if self.data.fonts is None:
+            return self._images(read_captioned(name, self.data))
+        texts, hashes, origin = self._texts(name, split)
+        return RenderedLines(
+            texts,
+            split_fonts(split, self.data),
+            self.render,
+            height=self.image.height,
+            seed=stream(self.seed, f"{split}-lines"),
+            origin=origin,
+            hashes=hashes,
+        )
 
-    Texts are drawn as those of the validation split.
+    def other(self, name: str) -> PrintedLines:
+        """Read other lines than the recipe's: images with texts if they have such a form, or texts.
 
-    Raises:
-        NotFoundError: there are no such data or fonts.
-        DataError: data cannot be used.
-    """
-    name = here(name)
-    paths = find_data(split_selection(name)[0], data.root)
-    if data.fonts is None or any(path.is_dir() or path.suffix in IMAGE_FORMS for path in paths):
-        found = read_given(name, data.model_copy(update={"fonts": None}))
-        return LineImages(found, image, skip=data.on_error == "skip")
-    return printed_lines(name, "valid", data, image, render, seed)
+        Texts are drawn as those of the validation split.
+        """
+        name = here(name)
+        paths = find_data(split_selection(name)[0], self.data.root)
+        images = any(path.is_dir() or path.suffix in IMAGE_FORMS for path in paths)
+        if self.data.fonts is None or images:
+            return self._images(read_given(name, self.data.model_copy(update={"fonts": None})))
+        return self.named(name, "valid")
 
-
-def line_splits(
-    data: ReadData, image: LineImage, render: Rendering, seed: int
-) -> tuple[PrintedLines, PrintedLines]:
-    """Read or draw training and validation lines."""
-    if data.fonts is None and data.valid is None:
+    def splits(self) -> tuple[PrintedLines, PrintedLines]:
+        """Read or draw training and validation lines."""
+        data = self.data
+        if data.fonts is not None or data.valid is not None:
+            return self.split("train"), self.split("valid")
         if data.hold_out == 0:
             raise RecipeError(
                 "There is no validation data: set data.valid, or data.hold_out to a number of "
                 "images."
             )
-        parts = hold_out_captioned(
-            read_captioned(data.train, data), data.hold_out, data.random_state
-        )
-        skip = data.on_error == "skip"
-        return LineImages(parts[0], image, skip=skip), LineImages(parts[1], image, skip=skip)
-    train, valid = (line_split(split, data, image, render, seed) for split in ("train", "valid"))
-    return train, valid
+        captions = read_captioned(data.train, data)
+        train, valid = hold_out_captioned(captions, data.hold_out, data.random_state)
+        return self._images(train), self._images(valid)
 
+    def split(self, split: str) -> PrintedLines:
+        """Read or draw the lines that a recipe names for a split."""
+        data = self.data
+        if data.fonts is None and data.valid is None and split in ("train", "valid"):
+            return self.splits()[split == "valid"]
+        return self.named(named(split, data), split)
 
-def line_split(
-    split: str, data: ReadData, image: LineImage, render: Rendering, seed: int
-) -> PrintedLines:
-    """Read or draw the lines that a recipe names for a split."""
-    if data.fonts is None and data.valid is None and split in ("train", "valid"):
-        return line_splits(data, image, render, seed)[split == "valid"]
-    return printed_lines(named(split, data), split, data, image, render, seed)
+    def _images(self, captions: CaptionedImages) -> LineImages:
+        return LineImages(captions, self.image, skip=self.data.on_error == "skip")
+
+    def _texts(self, name: str, split: str) -> tuple[list[str], tuple[str, ...], str]:
+        """Cut texts into lines; return them, the hashes of their files, and where they are from."""
+        data, seed = self.data, self.seed
+        table = _column(name, data, data.column)
+        lines = [*self._cut(table.lines, f"{split}-cut")]
+        if data.also_column is not None and split == "train":
+            others = _column(name, data, data.also_column).lines
+            chosen = generator(seed, "also").random(len(others)) < data.also_share
+            some = [text for text, take in zip(others, chosen, strict=True) if take]
+            lines += self._cut(some, "also-cut")
+        if data.random_share and split == "train":
+            random = generator(seed, "random-letters")
+            replaced = random.random(len(lines)) < data.random_share
+            lines = [
+                random_letters(line, random) if swap else line
+                for line, swap in zip(lines, replaced, strict=True)
+            ]
+        return lines, table.hashes, table.origin
+
+    def _cut(self, texts: Sequence[str], purpose: str) -> Iterator[str]:
+        """Cut texts at spaces into lines of different lengths, always the same ones."""
+        random = generator(self.seed, purpose)
+        least, most = self.render.min_characters, self.render.max_characters
+
+        def limits() -> Iterator[int]:
+            while True:
+                yield from random.integers(least, most + 1, 256).tolist()
+
+        for text in texts:
+            yield from cut(unicodedata.normalize("NFC", text), limits(), most)
 
 
 def split_fonts(split: str, data: ReadData) -> list[Path]:
     """Return the fonts of a split: the test split has the held-out ones, if there are any."""
     assert data.fonts is not None
     folder = data_root(data.root) / expand_user(data.fonts)
-    found = find_fonts(folder)
+    known = find_fonts(folder)
     held_out = {*data.held_out_fonts, *data.valid_fonts}
-    for name in sorted(held_out - found.keys()):
-        raise RecipeError(f"{folder} has no font {name!r}{nearest(name, found)}")
+    for name in sorted(held_out - known.keys()):
+        raise RecipeError(f"{folder} has no font {name!r}{nearest(name, known)}")
     chosen = {"valid": data.valid_fonts, "test": data.held_out_fonts}.get(split, ())
-    fonts = [found[name] for name in chosen] or [
-        path for name, path in found.items() if name not in held_out
+    fonts = [known[name] for name in chosen] or [
+        path for name, path in known.items() if name not in held_out
     ]
     if not fonts:
         raise RecipeError(f"Every font in {folder} is held out: leave some to train on.")
     return fonts
 
 
-def _texts(
-    name: str, split: str, data: ReadData, render: Rendering, seed: int
-) -> tuple[list[str], tuple[str, ...], str]:
-    """Cut texts into lines; return them, the hashes of their files, and where they are from."""
-    found = _column(name, data, data.column)
-    lines = [*_cut(found.lines, render, seed, f"{split}-cut")]
-    if data.also_column is not None and split == "train":
-        others = _column(name, data, data.also_column).lines
-        chosen = generator(seed, "also").random(len(others)) < data.also_share
-        some = [text for text, take in zip(others, chosen, strict=True) if take]
-        lines += _cut(some, render, seed, "also-cut")
-    if data.random_share and split == "train":
-        random = generator(seed, "random-letters")
-        replaced = random.random(len(lines)) < data.random_share
-        lines = [
-            random_letters(line, random) if swap else line
-            for line, swap in zip(lines, replaced, strict=True)
-        ]
-    return lines, found.hashes, found.origin
-
-
 def _column(name: str, data: ReadData, column: int | None) -> Sentences:
     table = SentenceData(root=data.root, train=name, valid=name, column=column)
     return sentences(name, table)
-
-
-def _cut(texts: Sequence[str], render: Rendering, seed: int, purpose: str) -> Iterator[str]:
-    """Cut texts at spaces into lines of different lengths, always the same ones."""
-    random = generator(seed, purpose)
-    least, most = render.min_characters, render.max_characters
-
-    def limits() -> Iterator[int]:
-        while True:
-            yield from random.integers(least, most + 1, 256).tolist()
-
-    for text in texts:
-        yield from cut(unicodedata.normalize("NFC", text), limits(), most)

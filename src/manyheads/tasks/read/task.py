@@ -140,17 +140,17 @@ class ReadCharacter(NamedTuple):
 
 def spell(characters: Characters, result: CtcResult) -> list[ReadCharacter]:
     """Turn ids into characters: letters that make one Hangul syllable are composed."""
-    found: list[ReadCharacter] = []
+    spelled: list[ReadCharacter] = []
     for letter, probability in zip(
         map(characters.decode, zip(result.ids)), result.probabilities, strict=True
     ):
-        if found:
-            whole = unicodedata.normalize("NFC", found[-1].character + letter)
+        if spelled:
+            whole = unicodedata.normalize("NFC", spelled[-1].character + letter)
             if len(whole) == 1:
-                found[-1] = ReadCharacter(whole, found[-1].probability * probability)
+                spelled[-1] = ReadCharacter(whole, spelled[-1].probability * probability)
                 continue
-        found.append(ReadCharacter(letter, probability))
-    return found
+        spelled.append(ReadCharacter(letter, probability))
+    return spelled
 
 
 def decode(characters: Characters, ids: Sequence[int]) -> str:
@@ -197,11 +197,11 @@ def by_width(widths: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
 def predict_logits(model: nn.Module, lines: Sequence[np.ndarray]) -> list[Tensor]:
     """Return the log-probabilities (column, vocabulary) of each line."""
     device = next(model.parameters()).device
-    found: dict[int, Tensor] = {}
+    logits_of: dict[int, Tensor] = {}
     for width, members in by_width([line.shape[1] for line in lines]):
         logits = model(stack([lines[index] for index in members], width).to(device))
-        found |= zip(members, F.log_softmax(logits.float(), dim=-1).cpu(), strict=True)
-    return [found[index] for index in range(len(lines))]
+        logits_of |= zip(members, F.log_softmax(logits.float(), dim=-1).cpu(), strict=True)
+    return [logits_of[index] for index in range(len(lines))]
 
 
 class Measured(NamedTuple):

@@ -17,6 +17,6 @@ def evaluate(predictor: Reconstruction, request: EvaluateRequest) -> dict[str, A
     recipe = cast(ReconstructRecipe, predictor.folder.recipe)
     images, head = images_to_measure(recipe, request)
     masked, pixels = recipe.train.masked, Pixels(images, predictor.preprocessing)
-    found = distance(predictor.model, pixels, recipe.patch, masked)
+    loss = distance(predictor.model, pixels, recipe.patch, masked)
     signature = f"mean L1 distance on hidden pixels, normalised, {masked:.0%} hidden"
-    return head | {"images": len(images)} | scored({"loss": Score(found, signature)})
+    return head | {"images": len(images)} | scored({"loss": Score(loss, signature)})

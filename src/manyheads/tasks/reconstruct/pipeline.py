@@ -4,9 +4,11 @@ from typing import cast
 
 from torch import Tensor, nn
 
+from manyheads.asks.look_request import LookRequest
+from manyheads.errors import UsageError
 from manyheads.models.model_config import ModelConfig
 from manyheads.models.vit import Vit
-from manyheads.predict.task_pipeline import Pipeline
+from manyheads.predict.task_pipeline import Explanation, Pipeline
 from manyheads.tasks.reconstruct.predictor import Reconstruction
 from manyheads.tasks.reconstruct.recipe import ReconstructRecipe
 from manyheads.tasks.reconstruct.task import ENCODER, Reconstructor
@@ -18,7 +20,6 @@ class ReconstructPipeline(Pipeline[ReconstructRecipe, Reconstruction]):
     task = "reconstruct"
     recipe = ReconstructRecipe
     home = "manyheads.tasks.reconstruct"
-    looks = True
     predictor = Reconstruction
     forward = ("images",)
     members = ("config", "patches", "pool", "encode", "head")
@@ -32,6 +33,13 @@ class ReconstructPipeline(Pipeline[ReconstructRecipe, Reconstruction]):
     def classifier_weights(self, stored: dict[str, Tensor]) -> dict[str, Tensor]:
         """Those of the encoder, which is a classifier without its head."""
         return {n.removeprefix(ENCODER): t for n, t in stored.items() if n.startswith(ENCODER)}
+
+    def look(self, predictor: Reconstruction, request: LookRequest) -> Explanation:
+        """Refuse: it gives no answer to explain."""
+        raise UsageError(
+            f"{predictor.folder.name} produces no class; there are no maps to show: start a "
+            "classifier from it with start.model=FOLDER."
+        )
 
 
 PIPELINE = ReconstructPipeline()

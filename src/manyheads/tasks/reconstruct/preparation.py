@@ -30,9 +30,4 @@ def prepare(recipe: ReconstructRecipe, out: Path, say: Say) -> Prepared:
         write_preprocessing(folder, recipe.image)
         write_left_out(folder, left_out(images, valid))
 
-    return Prepared(
-        task,
-        config,
-        write,
-        {"data": images_digest(images, valid)},
-    )
+    return Prepared(task, config, write, {"data": images_digest(images, valid)})

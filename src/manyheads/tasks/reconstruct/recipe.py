@@ -7,10 +7,7 @@ from pydantic import model_validator
 
 from manyheads.models.vit import VitConfig
 from manyheads.recipe_data.image_data import ImageRecipe
-from manyheads.tasks.reconstruct.task import (
-    METRICS,
-    ReconstructTrainConfig,
-)
+from manyheads.tasks.reconstruct.task import METRICS, ReconstructTrainConfig
 
 
 class ReconstructRecipe(ImageRecipe):

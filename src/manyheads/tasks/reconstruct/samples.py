@@ -13,13 +13,7 @@ def samples(recipe: ReconstructRecipe, run: RunInspection) -> ImageSamples:
 
     def task(some: ImageSet) -> ReconstructTask:
         return ReconstructTask(
-            some,
-            some,
-            recipe.image,
-            Augmentation(),
-            recipe.train,
-            recipe.patch,
-            seed=recipe.seed,
+            some, some, recipe.image, Augmentation(), recipe.train, recipe.patch, seed=recipe.seed
         )
 
     return sample_images(recipe, task, labelled=False)

@@ -1,28 +1,18 @@
 """Tagging, whole: Korean word spacing, an answer a character."""
 
 from pathlib import Path
-from typing import Any, cast
+from typing import ClassVar
 
-from torch import nn
-
-from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.data.text.corpus import Sentences
 from manyheads.data.tokenizers.characters import Characters
 from manyheads.data.tokenizers.spacing import without_spaces
 from manyheads.doctor.run_inspection import RunInspection
-from manyheads.fit.inputs import digest, refuse_longer
-from manyheads.measure.score import refuse_report, scored, sentences_to_measure
-from manyheads.measure.text_metrics import Score
-from manyheads.predict.task_pipeline import Prepared, Say
+from manyheads.predict.task_pipeline import Say
 from manyheads.project.folder import ModelFolder, read_json, write_json
-from manyheads.recipe_data.sentence_splits import training_sentences
 from manyheads.tasks.tag.predictor import WordSpacer
 from manyheads.tasks.tag.recipe import TagRecipe
-from manyheads.tasks.tag.task import Spacing
-from manyheads.tasks.tag.task import measure as measure_spacing
-from manyheads.tokenwise.sentence_inputs import say_left_out
+from manyheads.tasks.tag.task import Spacing, measure
 from manyheads.tokenwise.token_pipeline import TokenPipeline
-from manyheads.tokenwise.token_task import Examples, TokenTask
 
 
 class TagPipeline(TokenPipeline[TagRecipe, WordSpacer]):
@@ -35,6 +25,13 @@ class TagPipeline(TokenPipeline[TagRecipe, WordSpacer]):
     use = 'manyheads tag --model {name} "..."'
     classes = ("together", "space")
     metric = "f1"
+    signatures: ClassVar[dict[str, str]] = {
+        "f1": "of the spaces, all lines together",
+        "exact": "share of lines without a mistake",
+        "accuracy": "share of characters",
+        "loss": "mean cross-entropy per character, natural logarithm",
+    }
+    measured = staticmethod(measure)
 
     def reader(self, run: RunInspection | ModelFolder) -> Characters:
         """Load the characters."""
@@ -46,47 +43,19 @@ class TagPipeline(TokenPipeline[TagRecipe, WordSpacer]):
         """Predict for each character whether a space follows it."""
         return Spacing(lines, reader, recipe.train.max_length if train else None)
 
-    def measure(self, model: nn.Module, examples: Examples, max_tokens: int) -> dict[str, float]:
-        """Measure spaces."""
-        return measure_spacing(model, examples, max_tokens)
-
-    def prepare(self, recipe: TagRecipe, out: Path, say: Say) -> Prepared:
-        """Read the sentences; list their characters, or take those of the run."""
-        train, valid = training_sentences(recipe.data)
+    def learn(self, recipe: TagRecipe, train: Sentences, out: Path, say: Say) -> Characters:
+        """Load the characters, or list those of the sentences."""
         stored = out / "characters.json"
         if stored.exists():
             characters = Characters(read_json(stored))
         else:
             characters = Characters.learn(without_spaces(line)[0] for line in train.lines)
-        examples = self.examples(recipe, train, characters, train=True)
         say(f"{len(train):,} lines, {len(characters):,} characters")
-        say_left_out(examples, recipe.train.max_length, say)
-        measured = self.examples(recipe, valid, characters, train=False)
-        task = TokenTask(examples, measured, recipe.train, measure_spacing, seed=recipe.seed)
-        config = recipe.config(vocabulary=len(characters))
-        refuse_longer(config, examples.lengths.max(), measured.lengths.max())
-        return Prepared(
-            task,
-            config,
-            lambda folder: write_json(folder / "characters.json", characters.alphabet),
-            {"data": digest(*train.hashes, *valid.hashes)},
-        )
+        return characters
 
-    def evaluate(self, predictor: WordSpacer, request: EvaluateRequest) -> dict[str, Any]:
-        """Score the spaces."""
-        refuse_report(predictor.folder.name, request)
-        recipe = cast(TagRecipe, predictor.folder.recipe)
-        lines, head = sentences_to_measure(recipe.data, request)
-        examples = self.examples(recipe, lines, predictor.characters, train=False)
-        measured = measure_spacing(predictor.model, examples, recipe.train.max_tokens)
-        signatures = {
-            "f1": "of the spaces, all lines together",
-            "exact": "share of lines without a mistake",
-            "accuracy": "share of characters",
-            "loss": "mean cross-entropy per character, natural logarithm",
-        }
-        scores = {name: Score(measured[name], sign) for name, sign in signatures.items()}
-        return head | {"lines": len(lines)} | scored(scores)
+    def write_reader(self, reader: Characters, folder: Path) -> None:
+        """Write the characters."""
+        write_json(folder / "characters.json", reader.alphabet)
 
 
 PIPELINE = TagPipeline()

@@ -32,26 +32,26 @@ class WordSpacer(TextPredictor, TokenPredictor):
 
     def answers(self, texts: Sequence[str]) -> list[str]:
         """Space each text anew: spaces that are there already are not looked at."""
-        return [spaced(found) for found in self.tag(texts)]
+        return [spaced(tagged) for tagged in self.tag(texts)]
 
     def respond(self, request: TagRequest) -> list[TagAnswer]:
         """Answer a request: one answer for each of its texts."""
         return [
             TagAnswer(
                 source=text,
-                text=spaced(found),
-                characters=tuple(character for character, _ in found),
-                space=tuple(round(probability, 4) for _, probability in found),
-                notes=self._unknown(found),
+                text=spaced(tagged),
+                characters=tuple(character for character, _ in tagged),
+                space=tuple(round(probability, 4) for _, probability in tagged),
+                notes=self._unknown(tagged),
             )
-            for text, found in zip(request.texts, self.tag(request.texts), strict=True)
+            for text, tagged in zip(request.texts, self.tag(request.texts), strict=True)
         ]
 
-    def _unknown(self, found: Sequence[SpacedCharacter]) -> tuple[str, ...] | None:
+    def _unknown(self, tagged: Sequence[SpacedCharacter]) -> tuple[str, ...] | None:
         known = {*self.characters.alphabet}
-        unknown = dict.fromkeys(character for character, _ in found if character not in known)
-        told = ", ".join(map(repr, unknown))
-        return (f"characters that the vocabulary does not have: {told}.",) if told else None
+        unknown = dict.fromkeys(character for character, _ in tagged if character not in known)
+        listed = ", ".join(map(repr, unknown))
+        return (f"characters that the vocabulary does not have: {listed}.",) if listed else None
 
     def tag(self, texts: Sequence[str]) -> list[list[SpacedCharacter]]:
         """Say for every character of each text how likely a space follows it."""
@@ -60,7 +60,7 @@ class WordSpacer(TextPredictor, TokenPredictor):
             return tag(self.model, self.characters, texts)
 
 
-def spaced(found: Sequence[SpacedCharacter]) -> str:
+def spaced(tagged: Sequence[SpacedCharacter]) -> str:
     """Put a space behind every character that is likelier followed by one than not."""
-    characters = "".join(character for character, _ in found)
-    return with_spaces(characters, [probability > 0.5 for _, probability in found])
+    characters = "".join(character for character, _ in tagged)
+    return with_spaces(characters, [probability > 0.5 for _, probability in tagged])

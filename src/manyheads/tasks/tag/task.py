@@ -50,12 +50,12 @@ def measure(model: nn.Module, examples: Examples, max_tokens: int) -> dict[str, 
     """
     loss, count, right, set_, true, hits, texts, whole = 0.0, 0, 0, 0, 0, 0, 0, 0
     for batch, log_probabilities in predict_batches(model, examples, max_tokens):
-        found, wanted = log_probabilities.argmax(dim=-1), batch.targets
+        predicted, wanted = log_probabilities.argmax(dim=-1), batch.targets
         loss += F.nll_loss(log_probabilities, wanted, reduction="sum").item()
-        same = found == wanted
+        same = predicted == wanted
         count += len(wanted)
         right += int(same.sum())
-        set_ += int((found == SPACE).sum())
+        set_ += int((predicted == SPACE).sum())
         true += int((wanted == SPACE).sum())
         hits += int((same & (wanted == SPACE)).sum())
         each = torch.ones_like(batch.scored)
@@ -77,7 +77,7 @@ def tag(
     """Return for every character of each text, without its spaces, P(a space follows)."""
     device = next(model.parameters()).device
     plain = [without_spaces(text)[0] for text in texts]
-    found: list[list[SpacedCharacter]] = [[] for _ in texts]
+    tagged: list[list[SpacedCharacter]] = [[] for _ in texts]
     order = sorted((i for i, text in enumerate(plain) if text), key=lambda i: len(plain[i]))
     for first in range(0, len(order), ROWS):
         chosen = order[first : first + ROWS]
@@ -85,8 +85,8 @@ def tag(
         probabilities = F.log_softmax(model(tokens).float(), dim=-1)[..., SPACE].exp()
         for row, i in enumerate(chosen):
             values = probabilities[row, : len(plain[i])].tolist()
-            found[i] = [
+            tagged[i] = [
                 SpacedCharacter(character, probability)
                 for character, probability in zip(plain[i], values, strict=True)
             ]
-    return found
+    return tagged

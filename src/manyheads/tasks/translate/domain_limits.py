@@ -24,14 +24,14 @@ Flags = NDArray[np.bool_]
 
 
 def set_domain(
-    translator: Translator, corpus: Corpus, found: Sequence[Translation], data: str
+    translator: Translator, corpus: Corpus, translations: Sequence[Translation], data: str
 ) -> Domain | None:
     """Set the limits from validation data; None if there are too few texts.
 
     Args:
         translator: whose translations they are, found as its [decode] table says.
         corpus: validation data.
-        found: the best translation of each source.
+        translations: the best translation of each source.
         data: what to call the data.
     """
     kept = [index for index, text in enumerate(corpus.source) if text.strip()]
@@ -40,11 +40,13 @@ def set_domain(
     source, script = translator.tokenizers.source, main_script("".join(corpus.source))
     measured = np.array(
         [
-            measure(source, translator.read_source(corpus.source[n]).text, found[n], script)
+            measure(source, translator.read_source(corpus.source[n]).text, translations[n], script)
             for n in kept
         ]
     )
-    right = _right(translator, [found[n].text for n in kept], [corpus.references[n] for n in kept])
+    right = _right(
+        translator, [translations[n].text for n in kept], [corpus.references[n] for n in kept]
+    )
     limits = np.quantile(measured, 1 - BEYOND, axis=0)
     limits[Measures._fields.index("output")] = surest_limit(
         measured[:, Measures._fields.index("output")], right
@@ -96,11 +98,11 @@ def _percent(flags: Flags) -> float:
 
 
 def unusual_share(
-    translator: Translator, corpus: Corpus, found: Sequence[Translation]
+    translator: Translator, corpus: Corpus, translations: Sequence[Translation]
 ) -> float | None:
     """Return the percentage of texts that are reported as unusual; None without limits."""
     if translator.domain is None:
         return None
-    pairs = zip(corpus.source, found, strict=True)
+    pairs = zip(corpus.source, translations, strict=True)
     unusual = [translator.unusual(translator.read_source(t).text, b) for t, b in pairs]
     return 100 * sum(unusual) / len(unusual)

@@ -1,8 +1,9 @@
-"""Measuring translations: scores, the same by length and by group, signs of trouble, and time."""
+"""Measuring translations: scores by length and group, signs of trouble, time; comparing engines."""
 
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,15 +11,20 @@ import numpy as np
 import torch
 
 from manyheads.asks.evaluate_request import EvaluateRequest, TextMetric
+from manyheads.asks.export_request import ParityRequest
 from manyheads.data.even_sample import evenly_spaced
 from manyheads.data.text.corpus import Corpus, read_references
 from manyheads.data.text.formats import read_pairs
 from manyheads.data.text.lines import ending
 from manyheads.engines.engine import engine_name
+from manyheads.engines.engine_parity import Parity
 from manyheads.errors import UsageError
 from manyheads.files import write_text
 from manyheads.generation.output_monitor import OutputMonitor, signs
+from manyheads.generation.special_ids import special_ids
+from manyheads.generation.token_scores import largest_logit, token_log_probabilities
 from manyheads.measure.bootstrap import bootstrap
+from manyheads.measure.parity_inputs import compare_engines, data_to_compare
 from manyheads.measure.score import Line, heading, is_test, refuse_among, scored
 from manyheads.measure.text_metrics import TEXT_METRICS, Score
 from manyheads.predict.text_predictor import one_line
@@ -29,14 +35,15 @@ from manyheads.project.paths import endings, find_data, here, make_room
 from manyheads.recipe_data.named_splits import inputs_of, named
 from manyheads.recipe_data.pair_splits import corpus_split, find_corpus, read_corpus
 from manyheads.recipe_data.text_data import PairData
-from manyheads.tasks.translate.alignment_choice import choose_reader, measured
 from manyheads.tasks.translate.domain_limits import set_domain, unusual_share
 from manyheads.tasks.translate.length_bins import length_bins
 from manyheads.tasks.translate.predictor import Translator
 from manyheads.tasks.translate.recipe import TranslateRecipe
-from manyheads.tasks.translate.word_alignment import reads_source
+from manyheads.tasks.translate.word_alignment import choose_reader, measured, reads_source
 
 ALONE = 100  # sentences translated one at a time to measure how long an answer takes
+BLEU = 0.3  # points of BLEU that may be lost; of other metrics those of `Parity.allowed`
+SCORED = 100  # pairs whose tokens are scored: every token of each is compared
 
 
 def corpus_to_measure(
@@ -92,21 +99,6 @@ def groups_of(corpus: Corpus, data: PairData, request: EvaluateRequest) -> list[
     return [pair.target for pair in read_pairs(path, data.source, data.target, columns=columns)]
 
 
-def measure_alignment(
-    translator: Translator, corpus: Corpus, outputs: Sequence[str], chosen_on: str | None
-) -> dict[str, Any] | None:
-    """Measure the alignment of words; if `chosen_on` names validation data, choose the head there.
-
-    A shipped model keeps the head it came with.
-    """
-    if chosen_on is not None:
-        entry = choose_reader(translator, corpus, chosen_on)
-        if entry is not None:
-            translator.alignment = entry.chosen
-            store(translator.folder, entry.model_dump())
-    return measured(translator, corpus, outputs, translator.alignment)
-
-
 def measure(
     translator: Translator,
     corpus: Corpus,
@@ -129,9 +121,9 @@ def measure(
     if request.timing:
         translator.translate(corpus.source[:1])  # the first call sets things up
     began = time.perf_counter()
-    found = [best[0] for best in translator.translate(corpus.source)]
+    translations = [best[0] for best in translator.translate(corpus.source)]
     seconds = time.perf_counter() - began
-    outputs = [each.text for each in found]
+    outputs = [each.text for each in translations]
     if request.outputs is not None:
         write_outputs(request.outputs, outputs)
     counted = {
@@ -153,16 +145,18 @@ def measure(
         line["by_length"] = by_length(corpus, outputs, list(names), translator)
     if request.timing:
         line["timing"] = {
-            "sentences_per_second": len(found) / seconds,
-            "tokens_per_second": sum(len(each.tokens) for each in found) / seconds,
+            "sentences_per_second": len(translations) / seconds,
+            "tokens_per_second": sum(len(each.tokens) for each in translations) / seconds,
             **latency(translator, corpus.source),
             "threads": torch.get_num_threads(),
             "device": next(translator.model.parameters()).device.type,
         }
-    if chosen_on is not None and (domain := set_domain(translator, corpus, found, chosen_on)):
+    if chosen_on is not None and (
+        domain := set_domain(translator, corpus, translations, chosen_on)
+    ):
         translator.domain = domain
         store_domain(translator.folder, domain)
-    if (unusual := unusual_share(translator, corpus, found)) is not None:
+    if (unusual := unusual_share(translator, corpus, translations)) is not None:
         line["unusual"] = unusual
     watch = OutputMonitor(corpus.source, corpus.target)
     signed = signs(corpus.source, outputs, corpus.target)
@@ -244,10 +238,85 @@ def evaluate(predictor: Translator, request: EvaluateRequest) -> dict[str, Any]:
     named = recipe.data.valid if valid and keeps else None
     outputs, scores, more = measure(predictor, corpus, metrics, request, named)
     if request.alignment:
-        more["alignment"] = measure_alignment(predictor, corpus, outputs, named)
+        # A shipped model keeps the head it came with.
+        if named is not None and (entry := choose_reader(predictor, corpus, named)) is not None:
+            predictor.alignment = entry.chosen
+            store(predictor.folder, entry.model_dump())
+        more["alignment"] = measured(predictor, corpus, outputs, predictor.alignment)
     return head | scored(scores) | more
 
 
 def after_training(predictor: Translator) -> EvaluateRequest:
     """Measure the alignment too, if the model attends to the source."""
     return EvaluateRequest(alignment=reads_source(predictor.model))
+
+
+def parity(reference: Translator, exported: Translator, request: ParityRequest) -> Parity:
+    """Translate the same texts on both, and score the same outputs token by token.
+
+    Raises:
+        NotFoundError: the recipe's validation data are not here, and nothing else was given.
+    """
+    recipe = cast(TranslateRecipe, reference.folder.recipe)
+    metric = recipe.evaluate.metrics[0]
+    name, sources, targets = _inputs(recipe.data, request)
+    for each in (reference, exported):
+        each.translate(sources[:1])  # the first is slower
+    few = range(len(sources))[:: max(1, len(sources) // SCORED)]
+
+    def difference(ours: list[str], _: list[str]) -> float:
+        outputs = ours if targets is None else targets
+        pairs = [sources[n] for n in few], [outputs[n] for n in few]
+        return _difference(reference, exported, *pairs)
+
+    return compare_engines(
+        reference,
+        exported,
+        lambda each: [best.text for best, *_ in each.translate(sources)],
+        answers=list,
+        difference=difference,
+        score=None
+        if targets is None
+        else lambda outputs: TEXT_METRICS[metric](outputs, targets, reference.target).value,
+        metric=metric,
+        allowed=BLEU if "bleu" in metric else Parity.allowed,
+        compared="log-probabilities of tokens",
+        data=name,
+    )
+
+
+def _inputs(data: PairData, request: ParityRequest) -> tuple[str, list[str], list[str] | None]:
+    """Take texts from all over the data, with their translations."""
+    if request.texts:
+        return "texts given", list(request.texts), None
+    corpus, head = data_to_compare(
+        partial(corpus_to_measure, data), request, "pairs", or_texts=True
+    )
+    chosen = evenly_spaced(len(corpus), request.limit)
+    return head["data"], [corpus.source[n] for n in chosen], [corpus.target[n] for n in chosen]
+
+
+def _difference(
+    reference: Translator, exported: Translator, sources: Sequence[str], outputs: Sequence[str]
+) -> float:
+    """Return the largest difference between scores of the same tokens, by the largest logit.
+
+    Not by the largest score: of outputs that are certain, all scores are near 0.
+    """
+    end = special_ids(reference.model).end
+    texts = [reference.read_source(text).text for text in sources]
+    encoded = reference.tokenizers.source.encode(texts)
+    target = reference.tokenizers.target.encode(outputs)
+    limit = reference.most  # longer ones are not translated either
+    pairs = [
+        ([*source, end], output)
+        for source, output in zip(encoded, target, strict=True)
+        if max(len(source), len(output)) < limit - 1
+    ]
+    if not pairs:
+        return 0.0
+    both = [source for source, _ in pairs], [output for _, output in pairs]
+    ours, theirs = (
+        np.concatenate(token_log_probabilities(each.model, *both)) for each in (reference, exported)
+    )
+    return float(np.abs(ours - theirs).max() / largest_logit(reference.model, *both))

@@ -16,7 +16,7 @@ from torch import nn
 
 from manyheads.data.tokenizers.tokenizer import PairTokenizerConfig, Tokenizer
 from manyheads.errors import RecipeError
-from manyheads.fit.start_record import start_record
+from manyheads.fit.inputs import start_record
 from manyheads.project.base_recipe import Recipe
 from manyheads.project.folder import ModelFolder
 from manyheads.project.paths import find_model
@@ -33,11 +33,7 @@ from manyheads.train.checkpoint import tensors
 
 # Names of tensors with a row for each token, of the target or of both sides.
 OF_TARGET = ("target_embedding.weight", "output.weight")
-
-
 OF_TOKENS = ("embedding.weight", *OF_TARGET, "output.bias")
-
-
 # Keys that must be equal for a layer's weights to fit.
 SAME = ("dim", "heads", "ffn_dim", "norm", "activation", "positions", "norm_eps")
 
@@ -69,12 +65,12 @@ class Pretrained:
 def pretrained(recipe: Recipe, start: Start, *, shared: bool) -> list[Pretrained]:
     """Open the models that a recipe starts from, and check that they fit it."""
     named = (("encoder", start.encoder), ("decoder", start.decoder))
-    found = [Pretrained(side, ModelFolder(find_model(name))) for side, name in named if name]
-    for each in found:
+    models = [Pretrained(side, ModelFolder(find_model(name))) for side, name in named if name]
+    for each in models:
         _check(each, recipe)
     config: Any = recipe.config()
-    if len(found) == 2 and shared and found[0].folder.path != found[1].folder.path:
-        if start.vocabulary == "theirs" and found[0].tokenizer.model != found[1].tokenizer.model:
+    if len(models) == 2 and shared and models[0].folder.path != models[1].folder.path:
+        if start.vocabulary == "theirs" and models[0].tokenizer.model != models[1].tokenizer.model:
             raise RecipeError(
                 "start.encoder and start.decoder have different vocabularies, but the translator "
                 "has one for both languages (tokenizer.shared). Set tokenizer.shared = false, or "
@@ -85,7 +81,7 @@ def pretrained(recipe: Recipe, start: Start, *, shared: bool) -> list[Pretrained
                 "start.encoder and start.decoder bring an embedding each, but the translator has "
                 "one for both (model.tied). Set model.tied = false, or start only one of them."
             )
-    return found
+    return models
 
 
 def start_vocabularies(

@@ -26,7 +26,7 @@ def length_bins(sources: Sequence[str], language: str) -> tuple[str, list[Bin]]:
     """
     unit, limits = ("characters", CHARACTERS) if base(language) in UNSPACED else ("words", WORDS)
     lengths = [len(text) if unit == "characters" else len(text.split()) for text in sources]
-    found = []
+    bins = []
     for before, last in zip((0, *limits), (*limits, None), strict=True):
         members = [
             index
@@ -34,5 +34,5 @@ def length_bins(sources: Sequence[str], language: str) -> tuple[str, list[Bin]]:
             if length > before and (last is None or length <= last)
         ]
         if members:
-            found.append(Bin(before + 1, last, members))
-    return unit, found
+            bins.append(Bin(before + 1, last, members))
+    return unit, bins

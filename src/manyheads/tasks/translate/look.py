@@ -16,11 +16,11 @@ from manyheads.lens.measures.token_losses import loss_table
 from manyheads.lens.trace.decoding_trace import decoded
 from manyheads.lens.trace.module_shapes import ShapeLine, walk
 from manyheads.lens.view.text_view import Span, StepView, TextView, text_view
-from manyheads.looking.explained import explained
 from manyheads.looking.figures import figures_of_text
-from manyheads.looking.refusals import refuse_for_texts, word_figures
-from manyheads.looking.text_overlays import Reading
+from manyheads.looking.refusals import refuse_for_texts
+from manyheads.looking.text_overlays import Reading, explained
 from manyheads.looking.untrained import compared, untrained, watch
+from manyheads.looking.word_comparison import compare_words
 from manyheads.nn.recording.trace import Trace, record
 from manyheads.predict.task_pipeline import Explanation
 from manyheads.predict.text_reader import refuse_empty
@@ -78,10 +78,7 @@ def explain_text(
     view = explained(view, reading, integrated=integrated)
     figures = figures_of_text(
         seen,
-        names={
-            "encoder": labels(view.source),
-            "decoder": labels([start, *view.output[:-1]]),
-        },
+        names={"encoder": labels(view.source), "decoder": labels([start, *view.output[:-1]])},
         outputs=labels(view.output),
         gates=view.gates,
         pieces=(sources.piece, targets.piece),
@@ -107,10 +104,9 @@ def explain_text(
 
 
 def _steps(translator: Translator, search: Trace, best: Translation) -> list[StepView]:
-    """List the candidates of the search in every step."""
     name = translator.tokenizers.target.piece
     tokens = [*best.tokens, *([special_ids(translator.model).end] if best.finished else [])]
-    found = decoded(search, tokens)
+    steps = decoded(search, tokens)
     return [
         StepView(
             name(token),
@@ -118,16 +114,9 @@ def _steps(translator: Translator, search: Trace, best: Translation) -> list[Ste
             [(name(each.token), round(each.probability, 6)) for each in candidates],
         )
         for token, log_probability, candidates in zip(
-            tokens, best.token_log_probabilities, found.candidates, strict=True
+            tokens, best.token_log_probabilities, steps.candidates, strict=True
         )
     ]
-
-
-def shapes_of_text(translator: Translator, text: str) -> list[ShapeLine]:
-    """Walk through a translation: encode once, then read the whole output under the mask."""
-    source, target, _ = _translated(translator, text)
-    with torch.inference_mode():
-        return walk(translator.model, lambda: translator.model(source, target[:, :-1]))
 
 
 def _translated(
@@ -140,10 +129,10 @@ def _translated(
 
 def look(predictor: Translator, request: LookRequest) -> Explanation:
     """Show where the translation comes from, and what the request asks for besides."""
-    given = refuse_for_texts(predictor, request, translates=True)
-    text = predictor.read_source(given).text
+    source = refuse_for_texts(predictor, request, translates=True)
+    text = predictor.read_source(source).text
     shown = untrained(predictor) if request.untrained else predictor
-    figures = word_figures(shown, text, request)
+    figures = compare_words(shown, text, request)
     if request.reference is not None:
         figures.insert(0, reference_figure(shown, text, request.reference))
     output, view = explain_text(
@@ -158,6 +147,8 @@ def look(predictor: Translator, request: LookRequest) -> Explanation:
 
 
 def shapes(predictor: Translator, given: str) -> list[ShapeLine]:
-    """Walk through a translation."""
+    """Walk through a translation: encode once, then read the whole output under the mask."""
     refuse_for_texts(predictor, LookRequest(given=given))
-    return shapes_of_text(predictor, given)
+    source, target, _ = _translated(predictor, given)
+    with torch.inference_mode():
+        return walk(predictor.model, lambda: predictor.model(source, target[:, :-1]))

@@ -66,16 +66,17 @@ class Translator(StoredTranslator, TextPredictor):
     def encode(self, tokens: Tensor) -> Tensor:
         """Read a source, and the start of a translation."""
         start = torch.full_like(tokens[:, :1], special_ids(self.model).start)
-        found: Tensor = self.model(tokens, start)
-        return found
+        return self.model(tokens, start)
 
     def answers(self, texts: Sequence[str]) -> list[str]:
         """Translate each text, and warn of what is to be noted."""
-        found = self.translate(texts)
-        for number, (text, (best, *_)) in enumerate(zip(texts, found, strict=True), 1):
+        translations = self.translate(texts)
+        for number, (text, (best, *_)) in enumerate(zip(texts, translations, strict=True), 1):
             for note in self.notes(text, best):
                 warnings.warn(f"text {number}: {note}", stacklevel=3)
-        return [same_end(text, best.text) for text, (best, *_) in zip(texts, found, strict=True)]
+        return [
+            same_end(text, best.text) for text, (best, *_) in zip(texts, translations, strict=True)
+        ]
 
     def respond(self, request: TranslateRequest) -> list[TranslateAnswer]:
         """Answer a request: one answer for each of its texts.
@@ -86,7 +87,7 @@ class Translator(StoredTranslator, TextPredictor):
         """
         options = request.decode(self.decode)
         options = replace(options, recase=options.recase and _has_no_case(request.prefix))
-        found = self.translate(
+        translations = self.translate(
             request.texts,
             n_best=request.n_best,
             options=options,
@@ -96,7 +97,7 @@ class Translator(StoredTranslator, TextPredictor):
             align=request.align,
         )
         answers = []
-        for text, best in zip(request.texts, found, strict=True):
+        for text, best in zip(request.texts, translations, strict=True):
             n_best = tuple(_translated_text(each, text, request.prefix) for each in best)
             notes = self.notes(text, best[0], options, searched=not request.prefix)
             answers.append(
@@ -152,7 +153,7 @@ class Translator(StoredTranslator, TextPredictor):
             for text, mine in zip(texts, demands, strict=True)
         ]
         with self.engine.running():
-            found = translate(
+            translations = translate(
                 self.model,
                 self.tokenizers,
                 [source.text for source in sources],
@@ -169,7 +170,7 @@ class Translator(StoredTranslator, TextPredictor):
             [replace(each, text=to_capitals(each.text)) for each in best]
             if source.capitals
             else best
-            for source, best in zip(sources, found, strict=True)
+            for source, best in zip(sources, translations, strict=True)
         ]
 
 
@@ -196,7 +197,6 @@ def _translated_text(translation: Translation, source: str, prefix: str) -> Tran
 
 
 def _translated_token(token: OutputToken) -> TranslatedToken:
-    """Round what is told of a token."""
     source = None
     if token.source is not None and token.share is not None:
         piece, share = token.source, round(token.share, 4)

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 from pydantic import model_validator
 
 from manyheads.asks.decode_config import DecodeConfig
-from manyheads.asks.evaluate_request import METRICS, TextMetric
+from manyheads.asks.evaluate_request import EvaluateConfig
 from manyheads.bounds import Count, NotNegative
 from manyheads.data.augment.text_noise import TextNoise
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, PairTokenizerConfig
@@ -39,20 +39,6 @@ class TranslateTrainConfig(TrainConfig):
     max_tokens: Count = 4096  # per batch and side, padding included
     r_drop: NotNegative = 0.0  # alpha of R-Drop (Liang et al. 2021), a second pass; 5 is usual
     max_length: Count = 256  # tokens; longer pairs are left out of training, and counted
-
-
-@dataclass(frozen=True, kw_only=True)
-class EvaluateConfig:
-    """The [evaluate] table: the metrics; the first is the main one."""
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
-
-    metrics: tuple[TextMetric, ...] = ("bleu",)
-
-    def __post_init__(self) -> None:
-        """Refuse an empty list of metrics."""
-        if not self.metrics:
-            raise ValueError(f"metrics is empty: name at least one of {', '.join(METRICS)}")
 
 
 class TranslateRecipe(Recipe):

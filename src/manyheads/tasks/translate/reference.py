@@ -41,9 +41,9 @@ def score_reference(translator: Translator, source: str, reference: str) -> Scor
         if not text.strip():
             raise UsageError(f"The {name} is empty: give a sentence to score.")
     targets = translator.tokenizers.target
-    given, target = teacher_forcing(translator, source, targets.encode([reference])[0])
+    inputs, target = teacher_forcing(translator, source, targets.encode([reference])[0])
     wanted = target[0, 1:]
-    logits = translator.model(given, target[:, :-1])[0].double()
+    logits = translator.model(inputs, target[:, :-1])[0].double()
     chosen = logits.log_softmax(dim=-1).gather(1, wanted[:, None])[:, 0]
     return Scored(
         [targets.piece(token) for token in wanted.tolist()],

@@ -6,15 +6,19 @@ from typing import Any, ClassVar, cast
 
 from torch import nn
 
+from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.text.corpus import Corpus, StreamedCorpus
+from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.doctor import text_leakage
 from manyheads.doctor.finding import cut
-from manyheads.doctor.random_sample import random_sample
-from manyheads.doctor.run_batches import TEXTS, Examined, Learned, Samples, mean_loss
+from manyheads.doctor.outputs import Outputs, habits, length, one_sentence
+from manyheads.doctor.run_batches import TEXTS, Examined, Learned, Samples, mean_loss, random_sample
 from manyheads.doctor.run_inspection import RunInspection
+from manyheads.generation.output_monitor import PAIRS
 from manyheads.generation.special_ids import SpecialIds
+from manyheads.generation.text_decoding import translate
+from manyheads.project.base_recipe import Recipe
 from manyheads.recipe_data.pair_splits import corpus_split, training_corpus
-from manyheads.tasks.translate.examination import examine_translations
 from manyheads.tasks.translate.recipe import TranslateRecipe
 from manyheads.tasks.translate.task import TranslateTask
 from manyheads.train.training_task import Task
@@ -22,8 +26,6 @@ from manyheads.train.training_task import Task
 # Nats a token that the right source gains over a wrong one: 5% of perplexity. Shipped translators
 # gain 3.4 to 7.1.
 SOURCE_GAIN = 0.05
-
-
 HEART_GAIN = 0.5
 
 
@@ -56,8 +58,8 @@ class PairSamples(Samples):
 
     def leaks(self) -> Examined:
         """Look for validation pairs in the training data, and translations in their sources."""
-        found = text_leakage.pairs_seen_before(*self.corpora)
-        return self.leaks_in_texts(*found, *text_leakage.target_in_source(self.few[0]))
+        findings = text_leakage.pairs_seen_before(*self.corpora)
+        return self.leaks_in_texts(*findings, *text_leakage.target_in_source(self.few[0]))
 
 
 def some_pairs(corpus: Corpus | StreamedCorpus) -> Corpus:
@@ -109,3 +111,31 @@ def samples(recipe: TranslateRecipe, run: RunInspection) -> PairSamples:
             model, few[1], tokenizers, recipe.decode, recipe, step, finished
         ),
     )
+
+
+def examine_translations(
+    model: nn.Module,
+    few: Corpus,
+    tokenizers: Tokenizers,
+    decode: DecodeConfig,
+    recipe: Recipe,
+    step: int,
+    finished: bool,
+) -> Examined:
+    """Translate a sample of the validation data as the recipe searches; report what is wrong."""
+    best = [findings[0].text for findings in translate(model, tokenizers, few.source, decode)]
+    written = Outputs(few.source, best, few.target)
+    findings = [
+        *one_sentence(written, recipe, step),
+        *habits(written, recipe, step),
+        *length(written, decode, step, finished=finished),
+    ]
+    count = len(written.outputs)
+    if count < PAIRS:
+        few_pairs = f"habits of the translations: {count} validation pairs are fewer than {PAIRS}"
+        return Examined(findings, not_looked_at=[few_pairs])
+    looked_at = (
+        f"translations: {count} of the validation data, beams = {decode.beams}: "
+        "copies, loops, empty or equal ones, script, length"
+    )
+    return Examined(findings, [looked_at])

@@ -85,10 +85,10 @@ class StoredTranslator:
                 "it is written in capitals, which the model does not know: it was translated in "
                 "sentence case. `recase=False` leaves it as it is."
             )
-        if told := "; ".join(reasons(self.tokenizers.source, source.text, best, self.domain)):
+        if why := "; ".join(reasons(self.tokenizers.source, source.text, best, self.domain)):
             yield (
                 f"it is unlike what {self.folder.name} was trained on "
-                f"({self.folder.recipe.data.train}): {told}. Check the translation."
+                f"({self.folder.recipe.data.train}): {why}. Check the translation."
             )
         unsure = unsure_of_translation(self.folder.name, best, self.domain)
         if unsure and searched and not options.sample:  # drawn or forced: as was asked for

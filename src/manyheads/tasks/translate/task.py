@@ -7,6 +7,7 @@ import numpy as np
 from torch import nn
 
 from manyheads.asks.decode_config import DecodeConfig
+from manyheads.asks.evaluate_request import EvaluateConfig
 from manyheads.data.augment.text_noise import TextNoise
 from manyheads.data.batching.batches import TextBatch, pad
 from manyheads.data.batching.buckets import length_buckets, rank_part
@@ -19,7 +20,7 @@ from manyheads.generation.output_monitor import OutputMonitor
 from manyheads.generation.special_ids import SpecialIds
 from manyheads.generation.text_decoding import translate
 from manyheads.measure.text_metrics import TEXT_METRICS
-from manyheads.tasks.translate.recipe import EvaluateConfig, TranslateTrainConfig
+from manyheads.tasks.translate.recipe import TranslateTrainConfig
 from manyheads.train.losses import projected_cross_entropy
 from manyheads.train.training_task import Indices, Loss
 

@@ -1,5 +1,6 @@
-"""Parity of encoders of images."""
+"""Comparing engines that encode images."""
 
+from functools import partial
 from typing import cast
 
 import torch
@@ -9,10 +10,10 @@ from manyheads.asks.export_request import ParityRequest
 from manyheads.engines.engine_parity import Parity
 from manyheads.fit.training_images import Pixels, predict_all_logits
 from manyheads.measure.parity_inputs import (
+    compare_engines,
     data_to_compare,
     examples_to_compare,
     relative_difference,
-    run_both,
 )
 from manyheads.measure.score import images_to_measure
 from manyheads.tasks.embed.predictor import Embedder
@@ -22,24 +23,20 @@ from manyheads.tasks.embed.recipe import EmbedRecipe
 def parity(reference: Embedder, exported: Embedder, request: ParityRequest) -> Parity:
     """Compare the vectors of the same images, and which other image is nearest to each."""
     recipe = cast(EmbedRecipe, reference.folder.recipe)
-    images, head = data_to_compare(lambda given: images_to_measure(recipe, given), request)
+    images, head = data_to_compare(partial(images_to_measure, recipe), request)
     images = images.select(examples_to_compare(len(images), request))
-    ours, theirs, seconds = run_both(
+    return compare_engines(
         reference,
         exported,
         lambda each: predict_all_logits(each.model, Pixels(images, each.preprocessing)),
-    )
-    return Parity(
-        data=head["data"],
-        inputs=len(images),
+        answers=_nearest,
+        difference=relative_difference,
         compared="vectors",
-        difference=relative_difference(ours, theirs),
-        changed=float((_nearest(ours) != _nearest(theirs)).float().mean()),
-        seconds=seconds,
+        data=head["data"],
     )
 
 
-def _nearest(vectors: Tensor) -> Tensor:
+def _nearest(vectors: Tensor) -> list[int]:
     """Return the number of the other vector that is most similar to each."""
     unit = vectors.float() / vectors.float().norm(dim=1, keepdim=True)
-    return (unit @ unit.T).fill_diagonal_(-torch.inf).argmax(dim=1)
+    return (unit @ unit.T).fill_diagonal_(-torch.inf).argmax(dim=1).tolist()

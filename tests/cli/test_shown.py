@@ -1,0 +1,67 @@
+"""What commands show of their work, by hand: figures of a bar, tables, what went wrong."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from manyheads.cli.bulk import _Shown
+from manyheads.cli.flags import with_flags
+from manyheads.cli.progress import ProgressBar
+from manyheads.cli.show import print_evaluation
+
+
+def test_a_bar_shows_speeds_and_no_other_number() -> None:
+    bar = ProgressBar()
+    line = {"loss": 2.5, "learning_rate": 5e-4, "tokens_per_second": 1234.4, "epoch": 3}
+    bar.progress(10, 100, line)
+    assert bar._bar.tasks[0].description == "loss 2.500 lr 5.0e-04 1,234 tokens/s"
+
+
+def test_classes_of_an_evaluation(capsys: pytest.CaptureFixture[str], tmp_path: Any) -> None:
+    """The worst first, what is taken for what, and images that were not read."""
+    line = {
+        "data": "photos",
+        "all": {"accuracy": {"value": 50.0, "signature": "top-1"}},
+        "classes": {
+            "cat": {"images": 2, "precision": 1.0, "recall": 0.5, "f1": 2 / 3},
+            "horse": {"images": 1000, "precision": 0.25, "recall": 0.5, "f1": 1 / 3},
+        },
+        "confused": [{"count": 1, "is": "cat", "said": "horse"}],
+        "confusion": [[1, 1], [0, 1000]],
+        "left_out": 1234,
+    }
+    print_evaluation(line, tmp_path, as_json=False)
+    out, err = capsys.readouterr()
+    assert out.splitlines()[-7:] == [
+        "  class    images  precision  recall      F1",
+        "  horse     1,000       0.25    0.50    0.33",
+        "  cat           2       1.00    0.50    0.67",
+        "  1 of cat taken for horse",
+        "  is / said     cat   horse",
+        "  cat         1       1",
+        "  horse       0   1,000",
+    ]
+    assert err == "manyheads: photos: 1,234 images could not be read and were left out.\n"
+
+
+def test_the_end_of_a_long_translation(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing where all went well; otherwise how often it did not."""
+    runner: Any = SimpleNamespace(restarts=0)
+    shown = _Shown(runner, None)
+    shown.watch(1000, 1000)
+    shown.end()
+    assert capsys.readouterr().err == ""
+    shown.failed("block 3 failed")
+    runner.restarts = 2
+    shown.watch(1200, 1200)
+    shown.end()
+    assert capsys.readouterr().err.splitlines() == [
+        "manyheads: block 3 failed",
+        "manyheads: 2 processes ended and were started again",
+        "manyheads: all 1,200 sentences are translated; failures: 2",
+    ]
+
+
+def test_options_without_the_name_of_their_parameter() -> None:
+    assert with_flags("give `texts` or a `folder`") == "give --text or a --from"
