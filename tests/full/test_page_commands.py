@@ -26,6 +26,7 @@ from PIL import Image
 
 from manyheads.project.paths import find_recipe, shipped
 from manyheads.recipe_data.pair_splits import read_corpus
+from manyheads.recipe_data.text_data import PairData
 from tests.documents.test_document_formats import docx
 from tests.full.test_atlas_commands import DATA, SHORT
 from tests.made import CLASSIFY, write_halves, write_recipe
