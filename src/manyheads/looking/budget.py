@@ -14,11 +14,11 @@ def limit(device: torch.device) -> float:
 
 
 def integrates(integrated: bool | None, cost: float, device: torch.device, *, alone: bool) -> bool:
-    """Tell whether to integrate gradients: if asked, or by default where it is cheap or `alone`.
+    """Tell whether to integrate gradients: if asked or `alone`, and where None if it is cheap.
 
     `cost` is that of a step; `alone`: nothing else explains the answer.
     """
-    return alone or STEPS * cost <= limit(device) if integrated is None else integrated
+    return alone or (STEPS * cost <= limit(device) if integrated is None else integrated)
 
 
 def most_steps(cost: float, device: torch.device) -> int:
