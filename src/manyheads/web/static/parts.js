@@ -1,7 +1,7 @@
 // Small parts that the views share.
 
 import { IMAGES, dataOf } from "./examples.js";
-import { recall, remember } from "./place.js";
+import { recall, remember } from "./address.js";
 import { languageName, t } from "./words.js";
 
 /** Make an element: attributes, `on...` listeners, then children. */
