@@ -288,11 +288,11 @@ with torch.no_grad():
     queries = layer.qkv(kept["x"]).chunk(3, dim=-1)[0]  # (1, «tokens|토큰», 192)
 check(
     (
-        lambda: split(queries, 6).shape == trace.records[0].q.shape,
+        lambda: split(queries, 6).shape == first.q.shape,
         "«the shape has to be (batch, heads, tokens, width / heads): first cut the last axis, then exchange the axes of tokens and heads.|모양이 (배치, 헤드, 토큰, 너비 / 헤드 수)여야 합니다. 먼저 마지막 축을 나누고, 토큰 축과 헤드 축을 바꾸세요.»",
     ),
     (
-        lambda: torch.allclose(split(queries, 6), trace.records[0].q, atol=1e-6),
+        lambda: torch.allclose(split(queries, 6), first.q, atol=1e-6),
         "«the shape is right, but numbers of different tokens are mixed: view(batch, heads, tokens, size) alone reads memory across tokens. Use view(batch, tokens, heads, size) and then transpose(1, 2).|모양은 맞지만 서로 다른 토큰의 값이 섞였습니다. view(배치, 헤드, 토큰, 크기)만으로는 메모리를 토큰 경계와 어긋나게 읽습니다. view(배치, 토큰, 헤드, 크기)를 한 뒤 transpose(1, 2)를 하세요.»",
     ),
 )
@@ -331,13 +331,13 @@ def split(x, heads):
 model, vocabulary = translate.model, translate.tokenizers.target
 written = vocabulary.encode([answer])[0]
 target = torch.tensor([[model.config.start, *written]])
-with torch.no_grad(), manyheads.record() as trace:
+with torch.no_grad(), manyheads.record() as forced:
     logits = model(source, target)  # «the next token at each position|위치마다 다음 토큰»
     other = target.clone()
     other[0, -1] = model.config.end
     changed = model(source, other)
 masked = next(
-    each for each in trace.records if str(each.layer_id) == "decoder layer 1 self"
+    each for each in forced.records if str(each.layer_id) == "decoder layer 1 self"
 ).weights()
 print("«above the diagonal:|대각선 위:»", masked.triu(1).abs().max().item())
 print(
@@ -499,7 +499,7 @@ def positional_encoding(length, d):
 # 인코더-디코더 어텐션(3.2.3절)에서 쿼리는 디코더에서, 키와 밸류는 인코더에서 옵니다. 맵의 행은 쓰는 토큰, 열은 원문의 토큰이므로, 단어 하나를 쓸 때마다 어떤 단어를 읽는지
 # 보여 줍니다. 그림은 디코더의 두 층 각각에서 헤드를 평균한 것입니다. 영어에서 "call"에 딸린 "back"이 독일어에서는 문장 끝의 "zurück"이 됩니다.
 # %%
-cross = [each.weights()[0].mean(0) for each in trace.records if each.layer_id.kind == "cross"][:2]
+cross = [each.weights()[0].mean(0) for each in forced.records if each.layer_id.kind == "cross"][:2]
 output = [vocabulary.piece(token) for token in [*written, model.config.end]]
 draw(cross, output, tokens.names, wide=2)
 # %% picture cross Mean cross-attention of decoder layers 1 and 2|디코더 1층과 2층의 인코더-디코더 어텐션, 헤드의 평균
@@ -813,26 +813,25 @@ def patches(pixels, size):
 # %% [markdown] ko
 # 앞의 일곱 줄을 그대로 ViT의 첫 번째 층에 써 봅니다. 그다음은 마지막 층에서 클래스 토큰의 맵입니다. 헤드 네 개가 각 패치를 얼마나 읽는지 보여 줍니다.
 # %%
-layer = classify.model.encoder.blocks[0].attention
-hook = layer.register_forward_hook(
-    lambda _, inputs, output: kept.update(x=inputs[0], output=output)
-)
-with manyheads.record() as trace:
+vit = classify.model.encoder.blocks[0].attention
+seen = {}
+hook = vit.register_forward_hook(lambda _, inputs, output: seen.update(x=inputs[0], output=output))
+with manyheads.record() as glance:
     classify(picture)
 hook.remove()
 with torch.no_grad():
-    q, k = trace.records[0].q, trace.records[0].k
-    v = layer.qkv(kept["x"]).chunk(3, dim=-1)[2]
-    v = v.unflatten(-1, (layer.heads, -1)).transpose(1, 2)
+    q, k = glance.records[0].q, glance.records[0].k
+    v = vit.qkv(seen["x"]).chunk(3, dim=-1)[2]
+    v = v.unflatten(-1, (vit.heads, -1)).transpose(1, 2)
     weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), dim=-1)
     heads = weights @ v
-    by_hand = layer.out(heads.transpose(1, 2).flatten(2))
-    print(torch.allclose(by_hand, kept["output"], atol=1e-5))
+    by_hand = vit.out(heads.transpose(1, 2).flatten(2))
+    print(torch.allclose(by_hand, seen["output"], atol=1e-5))
 # %% output
 # True
 # %%
 # «Heads, rows and columns of patches.|헤드, 패치의 행, 패치의 열.»
-last = trace.records[3].weights()[0, :, 0, 1:].reshape(4, 4, 4)
+last = glance.records[3].weights()[0, :, 0, 1:].reshape(4, 4, 4)
 figure, axes = plt.subplots(1, 5, figsize=(11, 2.5))
 axes[0].imshow(pixels.numpy(), cmap="gray")
 for number, (axis, each) in enumerate(zip(axes[1:], last, strict=True), 1):
@@ -847,7 +846,9 @@ plt.show()
 # ## Where to go from here
 #
 # - Build all of it: [examples/from_scratch.py](../examples/from_scratch.py) is the whole Transformer from tensors in one file, with
-#   the section of the paper at every step; a test shows that it equals the model used here.
+#   the section of the paper at every step; a test shows that it equals the model used here. `python examples/from_scratch.py`
+#   (extra `demo`) trains it on dates: 4.5 minutes of processor time on one core, then 93.0% of 500 dates on days that it has
+#   never seen are exactly right ([results](results.md)).
 # - Look at any sentence without code: `manyheads look en-de "I will call you back tomorrow."` writes a page to explore
 #   ([looking](looking.md)), and `manyheads serve --open` has a path of eight steps under *Learn*.
 # - Every idea with its equation, code and experiment, and what is often said wrong: [the atlas](atlas.md).
@@ -857,7 +858,8 @@ plt.show()
 # ## 다음에 갈 곳
 #
 # - 전부 직접 만들기: [examples/from_scratch.py](../examples/from_scratch.py)는 텐서만으로 만든 Transformer 전체를 한 파일에 담았습니다. 단계마다 논문의 절 번호가 있고, 여기서 쓴
-#   모델과 같다는 것을 테스트가 보여 줍니다.
+#   모델과 같다는 것을 테스트가 보여 줍니다. `python examples/from_scratch.py`(추가 구성 요소 `demo`)는 이 모델을 날짜로 학습합니다. 코어 하나의 프로세서 시간으로 4분
+#   30초이고, 한 번도 보지 못한 날짜 500개 중 93.0%를 정확히 맞혔습니다([결과](results.md)).
 # - 코드 없이 들여다보기: `manyheads look en-de "I will call you back tomorrow."`는 살펴볼 수 있는 페이지를 만듭니다([looking](looking.md)). `manyheads serve --open`의 *배우기*에는
 #   여덟 단계로 된 길이 있습니다.
 # - 모든 아이디어를 식, 코드, 실험과 함께, 흔한 오해까지: [아틀라스](atlas.ko.md).

@@ -71,8 +71,8 @@ def test_an_exercise_tells_right_from_wrong(
 def test_the_hand_computes_what_the_model_computes(ran: tuple[str, dict[str, Any]]) -> None:
     """Seven lines in both places, and they would notice: values are of the order of 1."""
     language, values = ran
-    assert values["kept"]["output"].abs().max() > 0.1
-    assert torch.allclose(values["by_hand"], values["kept"]["output"], atol=1e-5)
+    assert values["seen"]["output"].abs().max() > 0.1
+    assert torch.allclose(values["by_hand"], values["seen"]["output"], atol=1e-5)
     moments = [cell.text for cell in named(language, "code") if "by_hand = " in cell.text]
     assert len(moments) == 2
 

@@ -164,7 +164,7 @@ def test_a_vocabulary_gives_texts_back(scratch: ModuleType) -> None:
 def test_the_command_trains_and_translates(
     scratch: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Two steps: nothing is right yet, and everything is said."""
+    """Two steps: the loss, the score and the three dates are printed."""
     monkeypatch.setattr(sys, "argv", ["from_scratch.py", "--steps", "2"])
     threads = torch.get_num_threads()
     try:
