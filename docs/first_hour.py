@@ -83,9 +83,8 @@ def check(*conditions):
             right, problem = False, f" ({type(error).__name__}: {error})"
         if not right:
             print("«Not yet:|아직 아닙니다:»", advice + problem)
-            return False
+            return
     print("«Right.|정답입니다.»")
-    return True
 
 
 # %% output
@@ -697,10 +696,10 @@ metrics = ["exact"]
 )
 result = manyheads.train(folder / "mine.toml", f"data.root={folder}", out=folder / "run")
 print(
-    f"{result['value']:.0f}% «of 60 numbers never seen are exactly right|: 한 번도 보지 못한 수 60개 중 정확히 맞힌 비율»"
+    f"{result['value']:.0f}% «of 60 numbers never seen are exactly right|(한 번도 보지 못한 수 60개 중 정확히 맞힌 비율)»"
 )
 # %% output varies
-# 83% «of 60 numbers never seen are exactly right|: 한 번도 보지 못한 수 60개 중 정확히 맞힌 비율»
+# 83% «of 60 numbers never seen are exactly right|(한 번도 보지 못한 수 60개 중 정확히 맞힌 비율)»
 # %%
 mine = manyheads.load(folder / "run")
 for n in numbers[200:206]:
