@@ -19,7 +19,7 @@ from manyheads.train import checkpoint
 from manyheads.train.checkpoint import Progress
 from manyheads.train.device import autocast, memory_errors
 from manyheads.train.distribute import RankTask, summed, unwrapped, whole
-from manyheads.train.early_stop import improved
+from manyheads.train.early_stop import improved, still_stopped
 from manyheads.train.history import NON_FINITE
 from manyheads.train.interrupt import stop_signals
 from manyheads.train.layer_groups import freeze, set_frozen_eval
@@ -116,6 +116,7 @@ def fit(
     if rank == 0:
         _compare(progress.conditions, environment)
     progress.conditions = environment
+    progress.stopped = progress.stopped and still_stopped(progress, config.early_stop)
     first_step, events = progress.step, folder / "events" if config.tensorboard else None
     log: MetricsLog | NoLog = NoLog()
     with agreed():
