@@ -12,8 +12,8 @@ from manyheads.asks.export_request import ParityRequest
 from manyheads.data.batching.batches import pad
 from manyheads.data.even_sample import evenly_spaced
 from manyheads.data.images.captioned_images import CaptionedImages
+from manyheads.data.images.pixels import Pixels
 from manyheads.engines.engine_parity import Parity
-from manyheads.fit.training_images import Pixels
 from manyheads.generation.special_ids import special_ids
 from manyheads.measure.parity_inputs import compare_engines, data_to_compare, examples_to_compare
 from manyheads.measure.score import Line, heading, refuse_report, scored

@@ -18,10 +18,11 @@ from manyheads.data.batching.batches import CaptionBatch, pad
 from manyheads.data.batching.buckets import rank_part, shuffled
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_set import Preprocessing
+from manyheads.data.images.pixels import Pixels
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, Tokenizer
 from manyheads.decode.step import Hypothesis, Step
 from manyheads.errors import DataError
-from manyheads.fit.training_images import ImageTrainConfig, Pixels, TrainingImages
+from manyheads.fit.training_images import ImageTrainConfig, TrainingImages
 from manyheads.generation.batched_search import batches, check_search, plan, search
 from manyheads.generation.special_ids import special_ids
 from manyheads.generation.text_decoding import Translation

@@ -14,8 +14,8 @@ from torch import Tensor
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.asks.export_request import ParityRequest
 from manyheads.data.images.image_set import ImageSet
+from manyheads.data.images.pixels import Pixels, predict_all_logits
 from manyheads.engines.engine_parity import Parity
-from manyheads.fit.training_images import Pixels, predict_all_logits
 from manyheads.measure.bootstrap import Interval
 from manyheads.measure.parity_inputs import (
     compare_engines,

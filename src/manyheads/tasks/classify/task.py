@@ -11,13 +11,8 @@ from torch import Tensor, nn
 from manyheads.data.augment.augment import Augmentation
 from manyheads.data.batching.batches import ImageBatch
 from manyheads.data.images.image_set import ImageSet, Preprocessing
-from manyheads.fit.training_images import (
-    ImageTrainConfig,
-    Pixels,
-    TrainingImages,
-    predict_all_logits,
-    predict_logits,
-)
+from manyheads.data.images.pixels import Pixels, predict_all_logits, predict_logits
+from manyheads.fit.training_images import ImageTrainConfig, TrainingImages
 from manyheads.tasks.classify.class_metrics import mean_average_precision, micro_f1
 from manyheads.tasks.classify.distil import Distil, Teacher
 from manyheads.train.class_losses import (

@@ -10,9 +10,9 @@ from torch import Tensor
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.asks.export_request import ParityRequest
 from manyheads.data.images.captioned_images import CaptionedImages
+from manyheads.data.images.pixels import Pixels
 from manyheads.engines.engine_parity import Parity
 from manyheads.errors import DataError
-from manyheads.fit.training_images import Pixels
 from manyheads.measure.parity_inputs import (
     compare_engines,
     data_to_compare,
