@@ -21,6 +21,7 @@ from manyheads.files import remove_unfinished
 from manyheads.fit.launch import forget_launch, launched_before, note_launch
 from manyheads.fit.observer import PrintObserver, RunObserver, SilentObserver
 from manyheads.fit.resumption import store_recipe
+from manyheads.fit.training_watch import TrainingWatch
 from manyheads.measure.stored_model import measure as measure_model
 from manyheads.predict.load import load
 from manyheads.predict.task_pipeline import Pipeline, pipeline_of
@@ -185,17 +186,25 @@ def _train(
         "precision": precision,
         "ranks": str(world),
     }
+    settings = replace(recipe.train, precision=precision)
+    watch = None
+    if first:
+        newest = checkpoint.newest(out / "state")
+        watch = TrainingWatch(observer, recipe, task, out, step=newest.step if newest else 0)
+        watch.examine(model)
+        if world == 1 and not recipe.train.compile:
+            watch.estimate(model, settings)
     wrapped = prepare(model, recipe.train)
     try:
         fit(
             wrapped,
             task,
-            replace(recipe.train, precision=precision),
+            settings,
             out,
             seed=recipe.seed,
             environment=versions() | here | environment | parts,
             save_best=keep,
-            observer=observer,
+            observer=watch or observer,
         )
     except InterruptedRunError as error:
         raise InterruptedRunError(
@@ -207,6 +216,9 @@ def _train(
         raise OutputError(f"{error} {_saved(out)}") from None
     except LostRankError as error:
         raise LostRankError(f"{error} {_saved(out)}") from error
+    finally:
+        if watch is not None:
+            watch.draw(ended=True)
     with gathered(model):
         # There already, unless a finished run's file was damaged and it is resumed.
         if recipe.train.early_stop is None:

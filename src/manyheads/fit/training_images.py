@@ -1,8 +1,10 @@
 """Images in training: what every task on images needs."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
+import numpy as np
 import torch
 
 from manyheads.bounds import Count
@@ -10,8 +12,9 @@ from manyheads.data.augment.augment import Augmentation, Augmenter
 from manyheads.data.batching.buckets import rank_part, shuffled
 from manyheads.data.images.image_set import ImageSet, Preprocessing
 from manyheads.data.images.pixels import Pixels
+from manyheads.lens.thumbnail import data_url
 from manyheads.train.train_config import TrainConfig
-from manyheads.train.training_task import Batch, Indices
+from manyheads.train.training_task import Batch, Example, Indices
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +49,7 @@ class TrainingImages(Generic[C]):
         self.preprocessing = preprocessing
         self.augmentation = augmentation
         self.config = config
+        self.examples: Sequence[Example] = ()
         self.seed = seed
         self.device = device or torch.device("cpu")
 
@@ -62,6 +66,11 @@ class TrainingImages(Generic[C]):
     def describe(self, batch: Batch) -> str:
         """Return the names of the images of a batch."""
         return self.train.describe(batch.indices)
+
+    def example(self, index: int, output: str, truth: str) -> Example:
+        """Show a validation image with its output, as it comes to the model."""
+        pixels = self.valid[np.array([index])][0].permute(1, 2, 0)
+        return Example(self.valid.images.names[index], output, truth, data_url(pixels))
 
 
 def training_preprocessing(

@@ -43,7 +43,10 @@ class Observer(Protocol):
     """Receives the events of a run, such as a progress bar."""
 
     def progress(self, step: int, steps: int, line: dict[str, float]) -> None:
-        """Called after every step; `line` is the newest line of the metrics log."""
+        """Called after every step.
+
+        `line` is the newest line of the metrics log, with the loss of this step as "step_loss".
+        """
 
     def validated(self, step: int, metrics: dict[str, float]) -> None:
         """Called after every validation."""
@@ -152,7 +155,8 @@ def fit(
                     line = meter.line(step, progress.epoch, learning_rate(step, config))
                     log.write(line)
                 if rank == 0:
-                    watch.tell(observer.progress, step, config.steps, line)
+                    now = {**line, "step_loss": made.loss}
+                    watch.tell(observer.progress, step, config.steps, now)
                 if step % config.validate_every == 0 or step == config.steps:
                     average_statistics(plain)
                     average.before_validation(plain, step)
