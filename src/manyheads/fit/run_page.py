@@ -132,7 +132,7 @@ def _examples(examples: Sequence[Example]) -> str:
         source, output, truth = (html.escape(cut(text, TEXT)) for text in each[:3])
         look = ' class="right"' if each.output == each.truth else ""
         rows.append(f"<tr{look}><td>{image}{source}</td><td>{output}</td><td>{truth}</td></tr>")
-    head = "<tr><th>input</th><th>output</th><th>right</th></tr>"
+    head = "<tr><th>input</th><th>output</th><th>truth</th></tr>"
     return (
         "<h2>Examples of the last validation</h2>"
         f'<table class="examples">{head}{"".join(rows)}</table>'

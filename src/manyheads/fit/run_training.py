@@ -229,7 +229,8 @@ def _train(
 def _measure(recipe: Recipe, out: Path, pipeline: Pipeline[Any, Any]) -> dict[str, Any]:
     shutil.rmtree(out / CACHE, ignore_errors=True)
     predictor = load(out, threads=recipe.train.threads or None)
-    line = measure_model(predictor, pipeline.after_training(predictor))
+    request = pipeline.after_training(predictor)
+    line = measure_model(predictor, request.model_copy(update={"limit": recipe.evaluate.limit}))
     forget_launch(out)
     return line
 

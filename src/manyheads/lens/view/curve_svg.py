@@ -36,10 +36,11 @@ def curve_svg(
     drawn = []
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         x, y = share * last, low + room + share * (high - low - 2 * room)
+        side = "end" if share == 1 else "middle"
         drawn += [
             f'<line class="grid" x1="{LEFT}" x2="{WIDTH - 8}" y1="{down(y)}" y2="{down(y)}"/>',
             f'<text x="{LEFT - 6}" y="{down(y) + 4}" text-anchor="end">{number(y)}</text>',
-            f'<text x="{across(x)}" y="{HEIGHT - 8}" text-anchor="middle">{round(x):,}</text>',
+            f'<text x="{across(x)}" y="{HEIGHT - 8}" text-anchor="{side}">{round(x):,}</text>',
         ]
     for x, name in marks:
         side, shift = ("start", 4) if x < 0.7 * last else ("end", -4)
