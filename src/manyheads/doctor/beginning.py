@@ -11,7 +11,7 @@ import numpy as np
 from torch import nn
 
 from manyheads.data.checks.dependence import Sides, dependence
-from manyheads.data.checks.leakage import contains
+from manyheads.data.checks.leakage import contains, plain
 from manyheads.doctor import curves
 from manyheads.doctor.finding import SHOWN, Findings, cut, finding, rounded
 from manyheads.doctor.text_leakage import GIVEN
@@ -43,8 +43,10 @@ def in_data(sides: Sides) -> Findings:
             return
     pairs = [(str(one), str(other)) for one, other in zip(*sides.contents, strict=True)]
     pairs = pairs if isinstance(sides.contents[0][0], str) else []
-    given = [f"{cut(one)!r} has {cut(other, 40)!r}" for one, other in pairs if contains(one, other)]
-    if len(given) >= GIVEN * count:
+    within = [pair for pair in pairs if contains(*pair)]
+    equal = [(one, other) for one, other in pairs if plain(one) == plain(other)]
+    given = [f"{cut(one)!r} has {cut(other, 40)!r}" for one, other in (*within, *equal)]
+    if len(within) >= GIVEN * count or len(equal) >= CONSTANT * count:
         yield finding("target-in-source", *given[:SHOWN], share=100 * len(given) / count)
         return
     above = dependence(*sides.features)

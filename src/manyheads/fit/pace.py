@@ -68,7 +68,7 @@ class Pace:
     def left(self, step: int) -> float:
         """Return the seconds from behind a step to the end of the run."""
         steps, every = self.config.steps, self.config.validate_every
-        validations = steps // every - step // every + (steps % every > 0)
+        validations = steps // every - step // every + (step < steps and steps % every > 0)
         return (steps - step) * self.step + (validations + 1) * self.validation
 
 
