@@ -1,10 +1,7 @@
 """The page of a run that trains: index.html in its folder, one file without scripts."""
 
-import base64
-import hashlib
 import html
 from collections.abc import Iterable, Sequence
-from importlib.resources import files
 from pathlib import Path
 
 from manyheads.data.checks.issue_types import SEVERITIES
@@ -15,6 +12,7 @@ from manyheads.generation.output_monitor import SIGNS
 from manyheads.lens.labels import cut
 from manyheads.lens.panels import number
 from manyheads.lens.view.curve_svg import curve_svg
+from manyheads.lens.view.plain_page import plain_page
 from manyheads.train.history import History
 from manyheads.train.training_task import Example, lower_is_better
 
@@ -42,40 +40,22 @@ def write_page(
         steps: of the whole run.
         left: seconds to its end; None where it has ended.
     """
-    style = files(__package__).joinpath("run_page.css").read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:"
-    name, done = html.escape(folder.resolve().name), history.last_step
+    name, done = folder.resolve().name, history.last_step
     ended = "finished" if done >= steps else "stopped"
     state = ended if left is None else f"about {duration(left)} left"
     spent = max((line.get("seconds", 0.0) for line in history.training), default=0.0)
-    again = "" if left is None else f'<meta http-equiv="refresh" content="{RELOAD}">'
-    body = "\n".join((*_curves(history, findings, steps), _scores(history), *_said(findings)))
-    text = f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-{again}
-<title>{name}: step {done:,} of {steps:,}</title>
-<link rel="icon" href="data:,">
-<style>{style}</style>
-</head>
-<body>
-<main>
-<h1>{name}</h1>
-<p>Step {done:,} of {steps:,}, {state}; {duration(spent)} of training so far.</p>
-<progress max="{steps}" value="{done}"></progress>
-{body}
-{_examples(examples)}
-<footer>Drawn anew at each validation. <code>manyheads doctor {html.escape(str(folder))}</code>
-looks at weights and data as well.</footer>
-</main>
-</body>
-</html>
-"""
-    write_text(folder / PAGE, text)
+    body = [
+        f"<p>Step {done:,} of {steps:,}, {state}; {duration(spent)} of training so far.</p>",
+        f'<progress max="{steps}" value="{done}"></progress>',
+        *_curves(history, findings, steps),
+        _scores(history),
+        *_said(findings),
+        _examples(examples),
+        "<footer>Drawn anew at each validation. <code>manyheads doctor "
+        f"{html.escape(str(folder))}</code> looks at weights and data as well.</footer>",
+    ]
+    reload = None if left is None else RELOAD
+    write_text(folder / PAGE, plain_page(name, body, title=f"{name}: step {done:,}", reload=reload))
 
 
 def _curves(history: History, findings: Sequence[Finding], steps: int) -> Iterable[str]:

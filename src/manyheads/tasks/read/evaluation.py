@@ -14,7 +14,7 @@ from manyheads.engines.engine_parity import Parity
 from manyheads.errors import DataError
 from manyheads.measure.parity_inputs import compare_engines, data_to_compare, relative_difference
 from manyheads.measure.score import Line, heading, refuse_report, scored
-from manyheads.measure.text_metrics import Score
+from manyheads.measure.text_metrics import Score, Statistics
 from manyheads.tasks.read.predictor import Reader
 from manyheads.tasks.read.printed_lines import LineSource, PrintedLines, SomeLines
 from manyheads.tasks.read.recipe import ReadRecipe
@@ -43,6 +43,17 @@ def evaluate(predictor: Reader, request: EvaluateRequest) -> dict[str, Any]:
             if (of := groups == group).any()
         }
     return line
+
+
+def statistics(predictor: Reader, request: EvaluateRequest) -> tuple[Line, dict[str, Statistics]]:
+    """Return what scores are computed from, for each line."""
+    lines, head = lines_to_measure(cast(ReadRecipe, predictor.folder.recipe), request)
+    measured = measure(predictor.model, predictor.characters, lines)
+    rows = np.stack([measured.edits, measured.lengths], axis=1).astype(float)
+    return head, {
+        "cer": Statistics(rows, lambda sums: 100 * float(sums[0] / sums[1]), SIGNATURES["cer"]),
+        "exact": Statistics.mean(100.0 * (measured.edits == 0), SIGNATURES["exact"]),
+    }
 
 
 def lines_to_measure(recipe: ReadRecipe, request: EvaluateRequest) -> tuple[PrintedLines, Line]:
