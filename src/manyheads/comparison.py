@@ -179,6 +179,7 @@ def comparison_page(comparison: dict[str, Any]) -> str:
                 p = max(pair["p_bootstrap"], pair["p_randomisation"])
                 verdict = better.get(pair["better"], "no clear difference")
                 cells += [_written(pair["difference"], "+"), f"{p:.3f}", verdict]
+            cells += [""] * (5 - len(cells))
             rows.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
         head = ("system", "score (95%)", "against the first (95%)", "p", "")
         columns = "".join(f"<th>{each}</th>" for each in head)

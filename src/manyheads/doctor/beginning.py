@@ -69,7 +69,7 @@ def in_rate(model: nn.Module, recipe: Recipe) -> Findings:
         yield finding(
             "learning-rate-high:before",
             f"a step of the optimizer will move a weight by up to {100 * step:.0f}% of its initial "
-            f"size, above {100 * LARGE_STEP:.0f}% models forget faster than they learn",
+            f"size; above {100 * LARGE_STEP:.0f}% a model forgets faster than it learns",
             settings={"train.learning_rate": rounded(recipe.train.learning_rate * 0.05 / step)},
         )
 
