@@ -7,7 +7,7 @@ from pydantic import model_validator
 
 from manyheads.asks.option import Option
 from manyheads.asks.request import AnyPath, Request, Several
-from manyheads.bounds import Count
+from manyheads.bounded_numbers import Count
 from manyheads.errors import nearest
 
 TextMetric = Literal["bleu", "chrf", "ter", "exact", "bleu_lc_tok"]

@@ -18,7 +18,7 @@ from manyheads.errors import (
     UsageError,
 )
 from manyheads.files import remove_unfinished
-from manyheads.fit.launch import forget_launch, launched_before, note_launch
+from manyheads.fit.elastic_restart import forget_launch, launched_before, note_launch
 from manyheads.fit.observer import PrintObserver, RunObserver, SilentObserver
 from manyheads.fit.resumption import store_recipe
 from manyheads.fit.training_watch import TrainingWatch
