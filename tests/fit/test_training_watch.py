@@ -185,7 +185,7 @@ def test_lines_where_there_is_no_terminal(
     err = capsys.readouterr().err
     number = r"loss \d+\.\d+  lr \S+  [\d,]+ tokens/s  \d+ .* left"
     assert re.findall(rf"step (\d+) of 20: {number}", err) == ["5", "10", "15", "20"]
-    assert re.findall(r"step (\d+), validation: val_bleu", err) == ["10", "20"]
+    assert re.findall(r"step (\d+): val_bleu", err) == ["10", "20"]
 
 
 # --- The page -----------------------------------------------------------------------------------

@@ -56,6 +56,7 @@ COMMON = {
     "metrics.jsonl",
     "evaluations.jsonl",
     "README.md",
+    "index.html",
     "state",
 }
 

@@ -32,7 +32,7 @@ class PrintObserver:
         """Print a validation's scores; its signs of trouble are in the log, and warned of."""
         scores = {name: v for name, v in metrics.items() if name.removeprefix("val_") not in SIGNS}
         numbers = "  ".join(f"{name} {value:.2f}" for name, value in scores.items())
-        self.say(f"step {step:,}, validation: {numbers}")
+        self.say(f"step {step}: {numbers}")
 
 
 def described(line: Mapping[str, float]) -> str:
