@@ -1,7 +1,7 @@
 """The Transformer of "Attention is all you need" from tensors, in one file, trained on dates.
 
     python examples/from_scratch.py                 # trains, scores, translates a few
-    python examples/from_scratch.py --steps 300     # a first look, in seconds
+    python examples/from_scratch.py --steps 300     # a first look, not yet good
 
 Read it beside the paper (Vaswani et al. 2017, https://arxiv.org/abs/1706.03762): every step names
 its section or equation. The model needs nothing but torch's tensors, and no layer of torch.nn:
@@ -14,6 +14,7 @@ A test copies the weights into the model of the package and compares the outputs
 import argparse
 import math
 import re
+import sys
 import time
 
 import torch
@@ -244,23 +245,29 @@ class Vocabulary:
 
 
 def main() -> None:
-    """Train on 20,000 dates, count exact answers on 500 days never seen in training, show a few."""
+    """Train, count exact answers to dates on days never seen in training, and show three."""
     from manyheads.data.synthetic.dates import generate
+    from manyheads.errors import ManyheadsError
 
     parser = argparse.ArgumentParser(description="Train a Transformer made of tensors on dates.")
     parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--pairs", type=int, default=20_000, help="to train on")
+    parser.add_argument("--held-out", type=int, default=500, help="dates to measure with")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     torch.manual_seed(arguments.seed)
     torch.set_num_threads(1)
-    dates = generate("train", size=20_000)
+    try:
+        dates = generate("train", size=arguments.pairs)
+    except ManyheadsError as error:  # Babel is missing
+        sys.exit(str(error))
     vocabulary = Vocabulary([text for each in dates for text in (each.source, each.target)])
     pairs = [(vocabulary.encode(each.source), vocabulary.encode(each.target)) for each in dates]
     model = Transformer(len(vocabulary))
     parameters = sum(each.numel() for each in model.parameters())
     print(f"{parameters:,} parameters, {len(vocabulary)} tokens, {len(pairs):,} pairs")
     train(model, pairs, arguments.steps)
-    held_out = generate("valid", size=500)
+    held_out = generate("valid", size=arguments.held_out)
     answers = [
         vocabulary.decode(ids)
         for ids in translate(model, [vocabulary.encode(each.source) for each in held_out])

@@ -126,3 +126,16 @@ def test_numbers_in_words() -> None:
     assert {n: values["english"](n) for n in words} == words
     assert {n: values["korean"](n) for n in hangul} == hangul
     assert len({*values["pairs"]}) == 260
+
+
+def test_what_is_said_of_maps_is_true(ran: tuple[str, dict[str, Any]]) -> None:
+    """Of the shipped en-de; another one may need other words, and new pictures."""
+    _, values = ran
+    first, fifth = (values["trace"].records[layer].weights()[0] for layer in (0, 4))
+    to_the_end = first[:, :, -1].mean(dim=1)
+    assert to_the_end.min() > 0.8
+    before = fifth.diagonal(-1, 1, 2).mean(dim=1)
+    assert before.argmax() == 1
+    assert before[1] > 0.4
+    read = values["cross"][1].argmax(dim=-1)[values["output"].index("▁zurück")]
+    assert values["tokens"].names[read] == "▁back"

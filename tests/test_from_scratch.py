@@ -165,7 +165,9 @@ def test_the_command_trains_and_translates(
     scratch: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Two steps: the loss, the score and the three dates are printed."""
-    monkeypatch.setattr(sys, "argv", ["from_scratch.py", "--steps", "2"])
+    monkeypatch.setattr(
+        sys, "argv", ["from_scratch.py", "--steps=2", "--pairs=200", "--held-out=20"]
+    )
     threads = torch.get_num_threads()
     try:
         scratch.main()
@@ -173,7 +175,7 @@ def test_the_command_trains_and_translates(
         torch.set_num_threads(threads)
     lines = capsys.readouterr().out.splitlines()
     assert "step 2: loss" in lines[1]
-    assert "of 500 dates" in lines[2]
+    assert "of 20 dates" in lines[2]
     assert lines[-1].startswith("Nov 20, 2026, 15:05 -> ")
 
 
