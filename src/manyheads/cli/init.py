@@ -1,0 +1,48 @@
+"""manyheads init."""
+
+from pathlib import Path
+from typing import Literal
+
+EXAMPLE = 100  # characters
+
+
+def run(
+    data: str,
+    out: Path = Path("mine"),
+    base_model: str | None = None,
+    minutes: float = 30.0,
+    hardware: Literal["cpu", "gpu"] | None = None,
+    columns: str | None = None,
+    glossary: Path | None = None,
+    force: bool = False,
+    json: bool = False,
+) -> None:
+    """Make a data folder and a recipe of your own files: what was found, and what to expect."""
+    from dataclasses import asdict
+
+    from manyheads.cli.show import print_json
+    from manyheads.own_data.own_data import prepare
+    from manyheads.own_data.prepared import Options, recipe_path, write
+
+    chosen = tuple(name.strip() for name in columns.split(",")) if columns else ()
+    options = Options(
+        minutes=minutes, hardware=hardware, columns=chosen, start=base_model, glossary=glossary
+    )
+    prepared = prepare(data, out, options, force=force)
+    files = write(prepared, out)
+    command = f"manyheads train {recipe_path(out)}"
+    if json:
+        parts = asdict(prepared)
+        del parts["files"]
+        print_json(parts | {"files": list(map(str, files)), "command": command})
+        return
+    for line in prepared.seen:
+        print(line)
+    for each in prepared.findings:
+        print(f"  {each.count:,} {each.kind}: {each.what_was_done}")
+        for example in each.examples:
+            print(f"      {example[:EXAMPLE]}")
+    for line in prepared.expect:
+        print(line)
+    print(f"written: {', '.join(map(str, files))}")
+    print(command)
