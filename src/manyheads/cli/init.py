@@ -20,6 +20,7 @@ def run(
     """Make a data folder and a recipe of your own files: what was found, and what to expect."""
     from dataclasses import asdict
 
+    from manyheads.cli.flags import with_flags
     from manyheads.cli.show import print_json
     from manyheads.own_data.own_data import prepare
     from manyheads.own_data.prepared import Options, recipe_path, write
@@ -39,10 +40,10 @@ def run(
     for line in prepared.seen:
         print(line)
     for each in prepared.findings:
-        print(f"  {each.count:,} {each.kind}: {each.what_was_done}")
+        print(f"  {each.count:,} {each.kind}: {with_flags(each.what_was_done)}")
         for example in each.examples:
             print(f"      {example[:EXAMPLE]}")
     for line in prepared.expect:
-        print(line)
+        print(with_flags(line))
     print(f"written: {', '.join(map(str, files))}")
     print(command)

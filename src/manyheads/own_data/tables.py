@@ -1,11 +1,190 @@
-"""Sentence pairs, labelled sentences and plain text in files of any common form."""
+"""Sentence pairs, labelled sentences and plain text in files of any common form: cleaned, split."""
 
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from manyheads.errors import UsageError
-from manyheads.own_data.prepared import Options, Prepared
+from manyheads.data.checks.clean import Cleaner, repaired
+from manyheads.data.checks.issue_types import ISSUE_TYPES
+from manyheads.data.checks.text_checks import Checker
+from manyheads.data.text.formats import Pair
+from manyheads.data.text.hold_out import hold_out, near_key
+from manyheads.errors import DataError
+from manyheads.own_data.columns import Column, Roles, find_roles
+from manyheads.own_data.loose_table import Table, read_table
+from manyheads.own_data.prepared import EXAMPLES, Finding, Options, Prepared
+from manyheads.own_data.text_recipe import Texts, recipe_for
+
+LEAST = 20  # examples, below which nothing can be learned and measured
+SHARE, FEWEST, MOST = 0.05, 10, 1000  # of each held-out part
+SEED = 1
+
+
+class Notes:
+    """Counts findings, with a few examples of each."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[str, str]] = Counter()
+        self.examples: dict[tuple[str, str], list[str]] = {}
+
+    def add(self, kind: str, done: str, example: str) -> None:
+        """Note one occurrence."""
+        self.counts[kind, done] += 1
+        shown = self.examples.setdefault((kind, done), [])
+        if len(shown) < EXAMPLES:
+            shown.append(example)
+
+    def findings(self) -> list[Finding]:
+        """Return the findings, the most frequent first."""
+        return [
+            Finding(kind, count, tuple(self.examples[kind, done]), done)
+            for (kind, done), count in self.counts.most_common()
+        ]
 
 
 def prepare_table(path: Path, out: Path, options: Options) -> Prepared:
-    """Read, clean and split a table of texts, and write a recipe for it."""
-    raise UsageError(f"{path}: {options} are not supported here yet, for {out}.")
+    """Read, clean and split a table of texts, and write a recipe for it.
+
+    Raises:
+        DataError: too few examples are left.
+        UsageError: no such column.
+    """
+    table = read_table(path)
+    roles = find_roles(table, options.columns)
+    notes = Notes()
+    rows = list(_rows(table, roles, notes))
+    if roles.target is not None:
+        languages = roles.source.language, roles.target.language
+        kept = _clean_pairs(rows, *languages, notes)
+    else:
+        kept = _clean_texts(rows, roles.source.language, notes)
+    if len(kept) < LEAST:
+        left = "" if len(kept) == len(table.rows) else f" of {len(table.rows):,} rows"
+        raise DataError(
+            f"{path}: {len(kept)} examples are left{left}{_why(notes)}; {LEAST} are needed to "
+            "learn from some and measure on others. Give more, or see what was read with "
+            "`columns`."
+        )
+    groups = Counter(near_key(pair.source) for pair in kept)
+    for pair in kept:
+        if groups[near_key(pair.source)] > 1:
+            done = "kept, all on one side of the split: their sources differ in case or marks only"
+            notes.add("near-duplicate", done, f"line {pair.line}: {pair.source}")
+    parts = _split(kept)
+    used = [roles.source, *filter(None, (roles.target, roles.label))]
+    seen = [
+        f"{path}: {len(table.rows):,} rows, {table.form}; "
+        + " and ".join(map(_described, used))
+        + (f" of {table.width} columns" if table.width > len(used) else "")
+    ]
+    texts = Texts(
+        path=path,
+        parts=parts,
+        source=roles.source.language or "source",
+        target=_target(roles),
+        labelled=roles.label is not None,
+    )
+    recipe, files, expect = recipe_for(texts, out, options)
+    return Prepared(
+        seen=seen,
+        findings=[*table.findings, *notes.findings()],
+        recipe=recipe,
+        files=files,
+        expect=expect,
+    )
+
+
+def _target(roles: Roles) -> str | None:
+    if roles.label is not None:
+        return "label"
+    return None if roles.target is None else roles.target.language or "target"
+
+
+def _described(column: Column) -> str:
+    return f"{column.name} ({column.language or 'unknown language'})"
+
+
+def _why(notes: Notes) -> str:
+    shown = ", ".join(f"{each.count:,} {each.kind}" for each in notes.findings()[:4])
+    return f" ({shown})" if shown else ""
+
+
+def _rows(table: Table, roles: Roles, notes: Notes) -> Iterable[Pair]:
+    """Yield the two cells of each row; of plain text, the second is empty."""
+    second = roles.target or roles.label
+    numbers = [roles.source.number, *([second.number] if second else [])]
+    widths = Counter(len(cells) for _, cells in table.rows)
+    width = len(table.header) or max(widths, key=lambda each: widths[each], default=0)
+    for line, cells in table.rows:
+        shown = f"line {line}: {' | '.join(cells)}"
+        stripped = [cell.strip() for cell in cells]
+        if table.header and stripped == table.header:
+            notes.add("header-as-data", "dropped: the header again", shown)
+        elif len(cells) <= max(numbers):
+            notes.add("missing-column", "dropped: a column is missing", shown)
+        elif len(cells) > width:
+            notes.add("extra-column", f"dropped: {len(cells)} cells in place of {width}", shown)
+        elif not all(stripped[number] for number in numbers):
+            notes.add("empty-side", "dropped: a cell is empty", shown)
+        else:
+            source, *target = (cells[number] for number in numbers)
+            yield Pair(line, source, target[0].strip() if target else "")
+
+
+def _clean_pairs(
+    pairs: Sequence[Pair], source: str | None, target: str | None, notes: Notes
+) -> list[Pair]:
+    checker = Checker(source, target)
+    for pair in pairs:
+        checker.add(pair)
+    cleaner = Cleaner(checker, source, target)
+    kept = []
+    for pair in pairs:
+        if (clean := cleaner(pair)) is not None:
+            kept.append(clean)
+        for entry in cleaner.log:
+            text = entry.text.replace("\t", " | ")
+            becomes = f" -> {entry.becomes.replace(chr(9), ' | ')}" if entry.becomes else ""
+            for kind in dict.fromkeys(entry.reason.split(", ")):
+                done = f"{entry.action}: {ISSUE_TYPES[kind].what}"
+                notes.add(kind, done, f"line {entry.line}: {text}{becomes}")
+        cleaner.log.clear()
+    for finding in checker.findings():
+        if not ISSUE_TYPES[finding.kind].fix:
+            for line in finding.lines:
+                notes.add(finding.kind, f"kept: {finding.what}", f"line {line}")
+            key = finding.kind, f"kept: {finding.what}"
+            notes.counts[key] = finding.count
+    return kept
+
+
+def _clean_texts(pairs: Sequence[Pair], language: str | None, notes: Notes) -> list[Pair]:
+    """Repair the texts of labelled sentences or plain text, and drop duplicates."""
+    kept, known = [], dict[str, str]()
+    for line, text, label in pairs:
+        clean = repaired(text, language)
+        if clean != text.strip():
+            notes.add("repaired", "changed: entities, marks or spaces", f"line {line}: {text}")
+        if not clean:
+            notes.add("empty-side", "dropped: nothing is left", f"line {line}: {text}")
+        elif clean not in known:
+            known[clean] = label
+            kept.append(Pair(line, clean, label))
+        elif known[clean] == label:
+            notes.add("duplicate-pair", "dropped: a duplicate", f"line {line}: {clean}")
+        else:
+            both = f"line {line}: {clean} | {label}, before: {known[clean]}"
+            notes.add("other-label", "dropped: the same text has another label", both)
+    return kept
+
+
+def _split(pairs: Sequence[Pair]) -> dict[str, list[Pair]]:
+    """Divide into train, val and test, near-duplicate sources together."""
+    held = min(MOST, max(FEWEST // 2, round(SHARE * len(pairs))))
+    train, both = hold_out([pair.source for pair in pairs], 2 * held, SEED)
+    val, test = hold_out([pairs[index].source for index in both], held, SEED)
+    return {
+        "train": [pairs[index] for index in train],
+        "val": [pairs[both[index]] for index in val],
+        "test": [pairs[both[index]] for index in test],
+    }
