@@ -1,5 +1,6 @@
 """manyheads init."""
 
+import shlex
 from pathlib import Path
 from typing import Literal
 
@@ -31,7 +32,7 @@ def run(
     )
     prepared = prepare(data, out, options, force=force)
     files = write(prepared, out)
-    command = f"manyheads train {recipe_path(out)}"
+    command = shlex.join(["manyheads", "train", str(recipe_path(out))])
     if json:
         parts = asdict(prepared)
         del parts["files"]

@@ -21,6 +21,7 @@ from manyheads.errors import (
     UsageError,
 )
 from manyheads.files import remove_unfinished, write_text
+from manyheads.fit.changed_scores import changes_of_scores
 from manyheads.fit.launch import forget_launch, launched_before, note_launch
 from manyheads.fit.observer import PrintObserver, RunObserver, SilentObserver
 from manyheads.measure.stored_model import measure as measure_model
@@ -207,6 +208,9 @@ def _train(
         raise OutputError(f"{error} {_saved(out)}") from None
     except LostRankError as error:
         raise LostRankError(f"{error} {_saved(out)}") from error
+    if first and recipe.train.validate_first:
+        for line in changes_of_scores(out, recipe.train.early_stop):
+            observer.say(line)
     with gathered(model):
         # There already, unless a finished run's file was damaged and it is resumed.
         if recipe.train.early_stop is None:

@@ -7,16 +7,19 @@ from pathlib import Path
 from manyheads.data.checks.clean import Cleaner, repaired
 from manyheads.data.checks.issue_types import ISSUE_TYPES
 from manyheads.data.checks.text_checks import Checker
+from manyheads.data.documents.glossary import Glossary
 from manyheads.data.text.formats import Pair
 from manyheads.data.text.hold_out import hold_out, near_key
-from manyheads.errors import DataError
+from manyheads.data.text.languages import is_language_code
+from manyheads.errors import DataError, UsageError
 from manyheads.own_data.columns import Column, Roles, find_roles
+from manyheads.own_data.continued import Base, General, general_pairs, open_base
 from manyheads.own_data.loose_table import Table, read_table
 from manyheads.own_data.prepared import EXAMPLES, Finding, Options, Prepared
 from manyheads.own_data.text_recipe import Texts, recipe_for
 
 LEAST = 20  # examples, below which nothing can be learned and measured
-SHARE, FEWEST, MOST = 0.05, 10, 1000  # of each held-out part
+SHARE, FEWEST, MOST = 0.05, 10, 500  # of each held-out part
 SEED = 1
 
 
@@ -49,8 +52,11 @@ def prepare_table(path: Path, out: Path, options: Options) -> Prepared:
         DataError: too few examples are left.
         UsageError: no such column.
     """
+    base = open_base(options.start) if options.start else None
     table = read_table(path)
-    roles = find_roles(table, options.columns)
+    roles = find_roles(table, options.columns, base.languages if base else ())
+    if base is not None:
+        roles = _of_base(roles, base)
     notes = Notes()
     rows = list(_rows(table, roles, notes))
     if roles.target is not None:
@@ -70,7 +76,7 @@ def prepare_table(path: Path, out: Path, options: Options) -> Prepared:
         if groups[near_key(pair.source)] > 1:
             done = "kept, all on one side of the split: their sources differ in case or marks only"
             notes.add("near-duplicate", done, f"line {pair.line}: {pair.source}")
-    parts = _split(kept)
+    parts: dict[str, Sequence[Pair]] = dict(_split(kept))
     used = [roles.source, *filter(None, (roles.target, roles.label))]
     seen = [
         f"{path}: {len(table.rows):,} rows, {table.form}; "
@@ -84,7 +90,14 @@ def prepare_table(path: Path, out: Path, options: Options) -> Prepared:
         target=_target(roles),
         labelled=roles.label is not None,
     )
-    recipe, files, expect = recipe_for(texts, out, options)
+    if options.glossary is not None:
+        _check_terms(Glossary.read(options.glossary), parts["train"], notes)
+    if base is not None:
+        held = [pair.source for name in ("val", "test") for pair in parts[name]]
+        general = general_pairs(base, len(parts["train"]), held, SEED)
+        parts |= {"general": general.train, "general-val": general.valid} if general.train else {}
+        seen.append(_mixed(base, general))
+    recipe, files, expect = recipe_for(texts, out, options, base)
     return Prepared(
         seen=seen,
         findings=[*table.findings, *notes.findings()],
@@ -92,6 +105,58 @@ def prepare_table(path: Path, out: Path, options: Options) -> Prepared:
         files=files,
         expect=expect,
     )
+
+
+def _of_base(roles: Roles, base: Base) -> Roles:
+    """Give the columns the languages of the model that is continued.
+
+    Raises:
+        UsageError: they are in other languages, or are no pairs.
+    """
+    if roles.target is None:
+        raise UsageError(
+            f"{base.name} is a translator, and the table has no pairs of texts: name both columns "
+            "with `columns`, or leave `base_model` out."
+        )
+    both = roles.source, roles.target
+    for column, language in zip(both, base.languages, strict=True):
+        if column.language not in (None, language) and is_language_code(language):
+            raise UsageError(
+                f"{base.name} translates {' to '.join(base.languages)}, but {column.name} seems to "
+                f"be {column.language}: continue another model, or say which columns are which, "
+                f"with `columns={base.languages[0]}=1,{base.languages[1]}=2`."
+            )
+    source, target = (
+        column._replace(language=language)
+        for column, language in zip(both, base.languages, strict=True)
+    )
+    return Roles(source, target)
+
+
+def _mixed(base: Base, general: General) -> str:
+    if not general.train:
+        return (
+            f"nothing general is mixed in, as {base.name}'s own data cannot be read here "
+            f"({general.why_not}): hence a low learning rate. It may forget other sentences."
+        )
+    return (
+        f"{len(general.train):,} pairs that {base.name} learned from are mixed in, and "
+        f"{len(general.valid):,} of its validation pairs are scored too: it should forget nothing"
+    )
+
+
+def _check_terms(glossary: Glossary, pairs: Sequence[Pair], notes: Notes) -> None:
+    """Look for terms whose translations differ from the glossary, and for terms without a pair."""
+    met = set()
+    for pair in pairs:
+        for item in glossary.find(pair.source)[0]:
+            met.add(item.text)
+            if item.text.casefold() not in pair.target.casefold():
+                shown = f"line {pair.line}: {pair.source} | {pair.target}"
+                notes.add("glossary", f"kept, but the glossary has {item.text!r}", shown)
+    for entry in glossary.entries.values():
+        if entry.target not in met:
+            notes.add("glossary", "terms that no pair has: nothing is learned", entry.source)
 
 
 def _target(roles: Roles) -> str | None:

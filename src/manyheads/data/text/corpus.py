@@ -63,6 +63,16 @@ class Corpus:
             lines.append(0)
         return replace(self, source=source, target=target, lines=lines)
 
+    def select(self, indices: Sequence[int]) -> "Corpus":
+        """Return these pairs, with their lines."""
+        return Corpus(
+            [self.source[index] for index in indices],
+            [self.target[index] for index in indices],
+            self.origin,
+            hashes=self.hashes,
+            lines=[self.lines[i] if self.lines else self.first_line + i for i in indices],
+        )
+
     def sample(self, seed: int) -> tuple[list[str], list[str]]:
         """Return all sources and targets; `StreamedCorpus.sample` draws some."""
         return self.source, self.target

@@ -1,8 +1,8 @@
 """Hold sentences out of training: those with one source, up to case and punctuation, together."""
 
-import unicodedata
 from collections.abc import Sequence
 
+from manyheads.data.text.exclusion import normalised
 from manyheads.errors import DataError
 from manyheads.streams import generator
 
@@ -14,8 +14,7 @@ def near_key(text: str) -> str:
         >>> near_key("It's  ME!") == near_key("its me")
         True
     """
-    plain = unicodedata.normalize("NFKC", text).casefold()
-    return "".join(filter(str.isalnum, plain)) or text
+    return normalised(text) or text
 
 
 def hold_out(sources: Sequence[str], count: int, seed: int) -> tuple[list[int], list[int]]:

@@ -44,17 +44,18 @@ class TranslateTask:
         noise: TextNoise | None = None,
         store: TokenStore | None = None,
         language: str = "",
+        general: Corpus | None = None,
     ) -> None:
         """Turn the corpus into token ids.
 
         `store` has the training corpus as token ids (None: encode it in memory), and its texts if
         segmentations are sampled or `noise` changes pairs. `language` is that of the target, for
-        the metrics.
+        the metrics. `general` are pairs of another kind, scored in each validation too.
 
         Raises:
             DataError: no pair is short enough.
         """
-        self.valid = valid
+        self.valid, self.general = valid, general
         self.tokenizers = tokenizers
         self.config = config
         self.metrics = evaluate.metrics
@@ -131,13 +132,19 @@ class TranslateTask:
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         """Translate the validation sources greedily, score and monitor the outputs."""
-        outputs = translate(model, self.tokenizers, self.valid.source, DecodeConfig(beams=1))
+        texts, scores = self._scores(model, self.valid)
+        if self.general is not None:
+            _, others = self._scores(model, self.general)
+            scores |= {f"general_{name}": value for name, value in others.items()}
+        return scores | self.watch(texts)
+
+    def _scores(self, model: nn.Module, corpus: Corpus) -> tuple[list[str], dict[str, float]]:
+        outputs = translate(model, self.tokenizers, corpus.source, DecodeConfig(beams=1))
         texts = [best[0].text for best in outputs]
-        scores = {
-            name: TEXT_METRICS[name](texts, self.valid.target, self.language).value
+        return texts, {
+            name: TEXT_METRICS[name](texts, corpus.target, self.language).value
             for name in self.metrics
         }
-        return scores | self.watch(texts)
 
     def describe(self, batch: TextBatch) -> str:
         """Return the file and line numbers of the pairs."""
