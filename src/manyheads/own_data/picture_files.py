@@ -21,8 +21,8 @@ from manyheads.files import expand_user
 from manyheads.own_data.loose_table import read_table
 from manyheads.own_data.prepared import EXAMPLES, Finding
 
-SPLITS = {"train": "train", "training": "train", "valid": "valid", "val": "valid"}
-SPLITS |= {"validation": "valid", "dev": "valid", "test": "test", "testing": "test"}
+SPLITS = {"train": "train", "training": "train", "val": "val", "valid": "val", "dev": "val"}
+SPLITS |= {"validation": "val", "test": "test", "testing": "test"}
 LABELS = ("label", "labels", "class", "classes", "category", "species", "target", "tag", "tags")
 TEXTS = ("caption", "captions", "text", "description", "sentence", "title", "comment")
 LOOKED_AT = 200  # rows by which columns are chosen
@@ -36,7 +36,7 @@ class Picture:
     path: Path
     labels: tuple[str, ...] = ()
     texts: tuple[tuple[str, str], ...] = ()  # each with the code of its language
-    split: str = ""  # "train", "valid" or "test" where the files say so
+    split: str = ""  # "train", "val" or "test" where the files say so
 
 
 @dataclass
@@ -63,6 +63,8 @@ def names_images(path: Path) -> bool:
     """Tell whether a file is a table in which a column names image files."""
     if path.suffix.lower() not in LISTINGS:
         return False
+    if path.with_suffix("").is_dir():
+        return True
     _, rows, _ = _table(path)
     columns = zip(*islice(rows, LOOKED_AT), strict=False)
     return any(sum(map(_is_name, each)) * 2 > len(each) for each in columns)
@@ -86,7 +88,9 @@ def find_pictures(path: Path, columns: Sequence[str], language: Callable[[str], 
         UsageError: a table lacks a column of `columns`.
     """
     if path.is_file():
-        return _from_table(path, path.parent, None, columns, language)
+        folder = path.with_suffix("")
+        images = [each for each in files_below(folder) if is_image(each)] if folder.is_dir() else []
+        return _from_table(path, folder, images, columns, language)
     files = [each for each in files_below(path) if not _is_hidden(each.relative_to(path))]
     images = [each for each in files if is_image(each)]
     if not images:
@@ -94,20 +98,32 @@ def find_pictures(path: Path, columns: Sequence[str], language: Callable[[str], 
             f"{path} has no images ({', '.join(sorted(SUFFIXES))}): expected a folder of images "
             f"per class, such as {path / 'cat' / '1.jpg'}, or images and a table of their classes."
         )
-    beside = [each for each in sorted(path.parent.iterdir()) if each.is_file()]
-    tables = [each for each in (*files, *beside) if each.suffix.lower() in LISTINGS]
-    if len({each.parent for each in images}) == 1 or columns:
-        for table in tables:
-            if names_images(table) or table in files or table.stem.startswith((path.name, "label")):
-                return _from_table(table, path, images, columns, language)
     stems = {each.with_suffix(""): each for each in files if each.suffix.lower() == ".txt"}
     if sum(each.with_suffix("") in stems for each in images) * 2 > len(images):
         return _with_text_files(path, images, stems, language)
+    if len({each.parent for each in images}) == 1 or columns:
+        beside = [each for each in sorted(path.parent.iterdir()) if each.is_file()]
+        tables = [each for each in (*files, *beside) if each.suffix.lower() in LISTINGS]
+        named = {each: _named(each, path, images) for each in tables}
+        best = max(named, key=named.__getitem__, default=path)
+        if best != path and named[best] * 2 >= min(len(images), LOOKED_AT):
+            return _from_table(best, path, images, columns, language)
     return _from_folders(path, images)
 
 
 def _is_hidden(path: Path) -> bool:
     return any(part.startswith((".", "__MACOSX")) for part in path.parts)
+
+
+def _named(table: Path, folder: Path, images: Sequence[Path]) -> int:
+    """Count the rows of a table that name images of a folder, by the column that names most."""
+    try:
+        _, rows, _ = _table(table)
+    except DataError:
+        return 0
+    find, known = _finder(table, folder, images), {each.resolve() for each in images}
+    found = [[(path := find(cell)) and path.resolve() in known for cell in row] for row in rows]
+    return max((sum(map(bool, each)) for each in zip(*found[:LOOKED_AT], strict=True)), default=0)
 
 
 def _from_folders(path: Path, images: Sequence[Path]) -> Found:
@@ -131,8 +147,13 @@ def _from_folders(path: Path, images: Sequence[Path]) -> Found:
         for each, parts in places.items()
         if len(parts) > depth
     ]
-    form = "one folder a class" + (" in each of train, valid, test" if split else "")
+    form = "one folder a class" + (" in each of train, val, test" if split else "")
     found = Found(pictures, f"{path}: {len(images):,} images, {form}")
+    used = {parent for each in images for parent in each.parents}
+    empty = [each for each in path.iterdir() if each.is_dir() and not {each} & used]
+    found.note(
+        "empty-class", [e for e in empty if not _is_hidden(e.relative_to(path))], "no images"
+    )
     found.note("no-label", without, "in no class folder: left out")
     return found
 
@@ -163,17 +184,23 @@ def _with_text_files(
 def _from_table(
     table: Path,
     folder: Path,
-    images: Sequence[Path] | None,
+    images: Sequence[Path],
     columns: Sequence[str],
     language: Callable[[str], str],
 ) -> Found:
     names, rows, findings = _table(table)
     find = _finder(table, folder, images)
-    some = rows[:LOOKED_AT]
-    hits = [sum(find(row[n]) is not None for row in some) for n in range(len(names))]
-    hits = hits if any(hits) else [sum(_is_name(row[n]) for row in some) for n in range(len(names))]
+    some, width = rows[:LOOKED_AT], range(len(rows[0]) if rows else 0)
+    hits = [sum(find(row[n]) is not None for row in some) for n in width]
+    hits = hits if any(hits) else [sum(_is_name(row[n]) for row in some) for n in width]
+    likely = max(width, key=hits.__getitem__, default=0)
+    if not names and any(hits) and not _is_name(rows[0][likely]) and find(rows[0][likely]) is None:
+        names = [" ".join(cell) for cell in rows.pop(0)]
+        done = "names the columns, and is no example"
+        findings.append(Finding("header", 1, (" | ".join(names),), done))
+    names = names or [str(n + 1) for n in width]
     chosen = [_column(each, names, table) for each in columns]
-    place = chosen[0][1] if chosen else max(range(len(names)), key=hits.__getitem__)
+    place = chosen[0][1] if chosen else likely
     if not hits or not (hits[place] or columns):
         raise DataError(
             f"{table}: no column names images in {folder}. Its columns are {', '.join(names)}; "
@@ -217,11 +244,11 @@ def _from_table(
             if before.labels not in ((), labels):
                 again.append(f"{path} ({', '.join(before.labels)} and {', '.join(labels)})")
             known[path] = Picture(path, before.labels or labels, (), part)
-    found.pictures = [each for each in known.values() if is_valid_unicode(str(each.path))]
+    found.pictures = list(known.values())
     found.note("missing-image", missing, "a row names an image that is not there: left out")
     found.note("no-text" if captions else "no-label", empty, "an empty cell: left out")
     found.note("repeated-row", again, "two rows contradict each other: the first counts")
-    unlisted = [each for each in images or () if each not in known and str(each) not in {*empty}]
+    unlisted = [each for each in images if each not in known and str(each) not in {*empty}]
     found.note("unlisted-image", unlisted, f"not in {table.name}: left out")
     if not known:
         raise DataError(
@@ -232,21 +259,17 @@ def _from_table(
 
 
 def _table(path: Path) -> tuple[list[str], list[Cells], list[Finding]]:
-    """Read the columns and rows of a table; without a header columns have numbers from 1."""
+    """Read the columns and rows of a table; names of a header that is an image are a row."""
     table = read_table(path)
     rows, findings, names = [cells for _, cells in table.rows], table.findings, table.header
-    if any(map(_is_name, map(_plain, names))):  # what was taken for a header is an image
+    if any(map(_is_name, map(_plain, names))):
         rows, names = [names, *rows], []
         findings = [each for each in findings if each.kind != "header"]
-    elif not names and rows and not any(map(_is_name, map(_plain, rows[0]))):
-        below = any(_is_name(_plain(cell)) for row in rows[1:LOOKED_AT] for cell in row)
-        if below or any(cell.strip().lower() in (*LABELS, *TEXTS) for cell in rows[0]):
-            names, rows = [cell.strip() for cell in rows[0]], rows[1:]
-            done = "names the columns, and is no example"
-            findings = [*findings, Finding("header", 1, (" | ".join(names),), done)]
-    names = names or [str(n + 1) for n in range(table.width)]
-    plain = [[*map(_plain, row), *[()] * len(names)][: len(names)] for row in rows]
-    return names, plain, findings
+    return (
+        names,
+        [[*map(_plain, row), *[()] * table.width][: table.width] for row in rows],
+        findings,
+    )
 
 
 def _plain(cell: str) -> tuple[str, ...]:
@@ -259,11 +282,11 @@ def _texts(rows: Sequence[Cells], column: int, change: Callable[[str], str] = st
 
 
 def _finder(
-    table: Path, folder: Path, images: Sequence[Path] | None
+    table: Path, folder: Path, images: Sequence[Path]
 ) -> Callable[[tuple[str, ...]], Path | None]:
     """Return what finds the image that a cell names: by its path, its name, or without ending."""
     known: dict[str, Path | None] = {}
-    for path in images or ():
+    for path in images:
         for name in {path.name.lower(), path.stem.lower()}:
             known[name] = None if name in known else path  # of several with one name, none
 

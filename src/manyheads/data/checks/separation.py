@@ -54,11 +54,13 @@ def together(captions: CaptionedImages, threads: int = 1) -> list[list[int]]:
             return None
 
     seen: dict[str, int] = {}
-    pairs = []
-    for index, key in enumerate(in_threads(pixels, range(len(captions)), threads)):
-        for each in (key, *text_keys(captions, index)):
-            if each is not None:
-                pairs.append((index, seen.setdefault(each, index)))
+    keyed = enumerate(in_threads(pixels, range(len(captions)), threads))
+    pairs = (
+        (index, seen.setdefault(each, index))
+        for index, key in keyed
+        for each in (key, *text_keys(captions, index))
+        if each is not None
+    )
     return join(len(captions), pairs)
 
 
