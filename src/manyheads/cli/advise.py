@@ -33,10 +33,10 @@ def run(
         low, high = advice.expected
         print(f"advice: {advice.recipe} ({advice.family}); expect {low:.1f} to {high:.1f}% right")
     else:
-        print(
-            f"advice: begin with {advice.recipe} ({advice.family}); what to expect of it on data "
-            "like these we have not measured"
+        first = (
+            f"begin with {advice.recipe} ({advice.family})" if advice.recipe else "measure it here"
         )
+        print(f"advice: {first}; what to expect on data like these we have not measured")
     for reason in advice.reasons:
         print(f"- {reason}")
     print(advice.command)

@@ -34,7 +34,7 @@ from manyheads.data.text.encoding import is_valid_unicode
 from manyheads.data.text.language_guess import guess
 from manyheads.errors import DataError, UsageError
 from manyheads.fit import recommendation
-from manyheads.own_data.columns import LANGUAGES
+from manyheads.own_data.columns import LANGUAGES, SURE
 from manyheads.own_data.picture_files import Found, Picture, find_pictures
 from manyheads.own_data.prepared import Options, Prepared, recipe_path
 from manyheads.own_data.speed import Speed, measure
@@ -142,9 +142,9 @@ def prepare_images(path: Path, out: Path, options: Options) -> Prepared:
 
 
 def _language(text: str) -> str:
-    """Guess the code of a language; English if nothing speaks for any."""
-    (best, confidence), *_ = guess(text, LANGUAGES)
-    return best if confidence else "en"
+    """Guess the code of a language; English if nothing speaks clearly for another."""
+    (best, first), (_, second), *_ = guess(text, LANGUAGES)
+    return best if first > SURE * second else "en"
 
 
 # --- Checking and dividing ----------------------------------------------------------------------
