@@ -4,7 +4,7 @@ from importlib import import_module
 from pathlib import Path
 
 from manyheads.data.images.image_file import SUFFIXES
-from manyheads.errors import NotFoundError, UsageError
+from manyheads.errors import UsageError
 from manyheads.files import expand_user
 from manyheads.own_data.prepared import Options, Prepared, check_room
 
@@ -20,11 +20,6 @@ def prepare(data: str, out: Path, options: Options, *, force: bool = False) -> P
         DataError: the file holds nothing that can be trained on.
     """
     path = expand_user(data)
-    if not path.exists():
-        raise NotFoundError(
-            f"There is nothing at {path.absolute()}: give a file of sentence pairs or texts, or a "
-            "folder of images."
-        )
     check_room(out, path, force=force)
     if path.is_dir() or path.name in CAPTIONS:
         try:  # TODO: a plain import, once the module is there
