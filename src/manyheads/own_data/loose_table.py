@@ -322,14 +322,21 @@ def _objects(rows: Iterator[Mapping[str, Any]], form: str, findings: list[Findin
     for row in rows:
         nested = row.get("translation")
         flat = nested if isinstance(nested, Mapping) else row
-        texts = {str(key): value for key, value in flat.items() if isinstance(value, str | int)}
+        texts = {str(key): _cell(value) for key, value in flat.items()}
         names |= dict.fromkeys(texts)
         cells.append(texts)
     header = list(names)
     table = [
-        (number, [str(row.get(name, "")) for name in header]) for number, row in enumerate(cells, 1)
+        (number, [row.get(name, "") for name in header]) for number, row in enumerate(cells, 1)
     ]
     return Table(table, header, form, findings)
+
+
+def _cell(value: object) -> str:
+    """Return a value as text: of a list a line for each, nothing of a table."""
+    if isinstance(value, list | tuple):
+        return "\n".join(map(_cell, value))
+    return str(value) if isinstance(value, str | int | float) else ""
 
 
 def _parquet(path: Path) -> Iterator[Mapping[str, Any]]:

@@ -3,7 +3,7 @@
 import math
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -164,7 +164,10 @@ class _Draft:
         lines = [
             ("", ""),
             ("[tokenizer]", ""),
-            (f"size = {_vocabulary(texts)}", "parts of words: more only where the words are many"),
+            (
+                f"size = {vocabulary_size(side for pair in texts.train for side in pair[1:])}",
+                "parts of words: more only where the words are many",
+            ),
             ("", ""),
             ("[model]", ""),
             (f'preset = "{"transformer-tiny" if texts.target else "gpt-tiny"}"', ""),
@@ -222,11 +225,13 @@ class _Draft:
         ]
 
 
-def _vocabulary(texts: Texts) -> int:
+def vocabulary_size(texts: Iterable[str]) -> int:
     """Choose a size: a piece should occur often, and the characters and bytes must fit."""
-    examples = [*texts.train]
-    characters = len({sign for pair in examples for sign in pair.source + pair.target})
-    words = sum(len(_WORD.findall(pair.source + " " + pair.target)) for pair in examples)
+    signs, words = set[str](), 0
+    for text in texts:
+        signs.update(text)
+        words += len(_WORD.findall(text))
+    characters = len(signs)
     wanted = min(8000, max(500, words // 20))
     step = 100 if wanted < 1000 else 500
     return max(wanted // step * step, -(-(characters + 400) // 100) * 100)
