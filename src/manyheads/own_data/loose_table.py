@@ -4,10 +4,11 @@ The strict readers of `data/text` refuse what they were not told; here it is gue
 """
 
 import csv
+import glob
 import io
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,14 +16,16 @@ from xml.etree import ElementTree
 
 from manyheads.data.documents.office import XLSX, unpack
 from manyheads.data.text.encoding import unicode_encoding
-from manyheads.data.text.languages import header_words, is_language_code
+from manyheads.data.text.formats import read_pairs
+from manyheads.data.text.languages import base, header_words, is_language_code
 from manyheads.data.text.lines import LONGEST, Problem, blocks, ending
 from manyheads.data.text.rows import parquet_rows
-from manyheads.errors import DataError, UsageError
+from manyheads.errors import DataError, NotFoundError, UsageError
 from manyheads.own_data.prepared import EXAMPLES, Finding
 from manyheads.strict_json import loads
 
 MOST = 1 << 30  # bytes of a file: all of it is in memory
+LINES = 20  # of a quoted cell, above which its quote has no end
 LOOKED_AT = 500  # rows that tell separator and header
 SEPARATORS = {"\t": "tab", ";": "semicolon", "|": "pipe", ",": "comma"}
 _KINDS = (
@@ -52,14 +55,33 @@ class Table(NamedTuple):
         return max(len(self.header), *(len(cells) for _, cells in self.rows), 0, 0)
 
 
-def read_table(path: Path) -> Table:
-    """Read any table, or lines of plain text (one column).
+def read_table(path: Path, languages: Sequence[str] = ()) -> Table:
+    """Read any table, or lines of plain text (one column), or two files with one side each.
+
+    Args:
+        path: of a file, or the stem of two: train for train.en and train.de.
+        languages: of the two files, or of a translation memory; by default those there are.
 
     Raises:
+        NotFoundError: there is nothing at the path.
         DataError: there are no rows; it is no text, or too large.
         MissingExtraError: a .parquet file without pyarrow.
     """
+    table = _read(path, languages)
+    if not table.rows:
+        found = ", ".join(each.kind for each in table.findings)
+        raise DataError(
+            f"{path} has no row{f' ({found})' if found else ''}: give one with an example a line."
+        )
+    return table
+
+
+def _read(path: Path, languages: Sequence[str]) -> Table:
+    if not path.exists():
+        return _two_files(path, languages)
     form = ending(path).lower()
+    if form == ".tmx":
+        return _memory(path, languages)
     if form == ".parquet":
         return _objects(_parquet(path), "parquet", [])
     content = _content(path)
@@ -72,9 +94,8 @@ def read_table(path: Path) -> Table:
         return _objects(_json(text, path, findings), f"JSON, {encoding}", findings)
     if re.match(r"\s*(<!doctype html|<html|<\?xml|<tmx)", text, re.IGNORECASE):
         raise DataError(
-            f"{path} is HTML or XML, not a table: export sentence pairs as .csv or .tsv. A "
-            "translation memory (.tmx) can be cleaned to a table with `manyheads check-data`, "
-            "`fix=pairs.tsv`."
+            f"{path} is HTML or XML, not a table: export sentence pairs as .csv or .tsv; a "
+            "translation memory must be called .tmx."
         )
     if "\n" not in text and "\r" in text:
         text = text.replace("\r", "\n")
@@ -86,6 +107,48 @@ def read_table(path: Path) -> Table:
     header, rows, more = _with_header(rows, findings)
     name = f"{SEPARATORS[separator]}-separated" if separator else "lines of text"
     return Table(rows, header, f"{name}, {encoding}", more)
+
+
+def _two_files(stem: Path, languages: Sequence[str]) -> Table:
+    beside = {
+        path.suffix[1:]: path
+        for path in sorted(stem.parent.glob(f"{glob.escape(stem.name)}.*"))
+        if is_language_code(path.suffix[1:]) and path.suffix[1:] != "toml" and stem.name
+    }
+    codes = [code for code in languages or beside if code in beside]
+    if len(codes) != 2:
+        known = f" There are {', '.join(str(p) for p in beside.values())}." if beside else ""
+        raise NotFoundError(
+            f"There is nothing at {stem.absolute()}.{known} Give a file of sentence pairs or "
+            "texts, a folder of images, or the stem of two files such as train.en and train.de."
+        )
+    sides = [_read(beside[code], ()) for code in codes]
+    texts = [[" ".join(cells) for _, cells in side.rows] for side in sides]
+    if len(texts[0]) != len(texts[1]):
+        counts = " and ".join(f"{len(side):,}" for side in texts)
+        raise DataError(
+            f"{stem}: {counts} lines with text. Line N of one file must be the translation of line "
+            "N of the other: find the missing line, or give one table."
+        )
+    rows = [(n, list(row)) for n, row in enumerate(zip(*texts, strict=True), 1)]
+    findings = [*sides[0].findings, *sides[1].findings]
+    return Table(rows, codes, f"two files ({sides[0].form})", findings)
+
+
+def _memory(path: Path, languages: Sequence[str]) -> Table:
+    """Read a translation memory in two of its languages, the most frequent ones by default."""
+    text = "".join(block.decode("utf-8", "ignore") for block in blocks(path))
+    known = Counter(re.findall(r"<tuv[^>]*?lang=[\"']([A-Za-z-]+)", text.replace("\0", "")))
+    codes = list(languages) or [code for code, _ in known.most_common(2)]
+    if len(codes) != 2:
+        raise DataError(
+            f"{path}: two languages are needed; there are {', '.join(known) or 'none'}."
+        )
+    wrong: Counter[str] = Counter()
+    pairs = list(read_pairs(path, *codes, report=lambda problem: wrong.update([problem.kind])))
+    findings = [Finding(kind, count, (), "left out") for kind, count in wrong.items()]
+    rows = [(pair.line, [pair.source, pair.target]) for pair in pairs]
+    return Table(rows, [base(code) for code in codes], "a translation memory", findings)
 
 
 # --- From bytes to text -------------------------------------------------------------------------
@@ -209,9 +272,12 @@ def _split(text: str, separator: str) -> tuple[list[tuple[int, list[str]]], list
             begin = reader.line_num + 1
     except csv.Error:
         rows = []
-    if len(rows) < len(plain) / 2:  # a quote without an end has swallowed lines
-        done = "quotation marks were read as ordinary characters: some have no end"
-        return plain, [*findings, Finding("open-quote", 1, (), done)]
+    swallowed = [n for n, row in rows if any(cell.count("\n") > LINES for cell in row)]
+    if swallowed or not rows:  # by a quote without an end: each line is a record of its own
+        shown = tuple(f"line {n}: {lines[n - 1]}" for n in swallowed[:EXAMPLES])
+        done = "a quotation mark without an end: every line was read by itself"
+        findings.append(Finding("open-quote", max(1, len(swallowed)), shown, done))
+        rows = [(n, next(csv.reader([lines[n - 1]], delimiter=separator))) for n, _ in plain]
     return rows, findings
 
 

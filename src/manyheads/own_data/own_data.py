@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from manyheads.data.images.image_file import SUFFIXES
-from manyheads.errors import NotFoundError, UsageError
+from manyheads.errors import UsageError
 from manyheads.files import expand_user
 from manyheads.own_data.picture_files import names_images
 from manyheads.own_data.prepared import Options, Prepared, check_room
@@ -18,11 +18,6 @@ def prepare(data: str, out: Path, options: Options, *, force: bool = False) -> P
         DataError: the file holds nothing that can be trained on.
     """
     path = expand_user(data)
-    if not path.exists():
-        raise NotFoundError(
-            f"There is nothing at {path.absolute()}: give a file of sentence pairs or texts, or a "
-            "folder of images."
-        )
     check_room(out, path, force=force)
     if path.is_dir() or names_images(path):
         from manyheads.own_data.pictures import prepare_images

@@ -1,7 +1,9 @@
 """Sentence pairs, labelled sentences and plain text in files of any common form: cleaned, split."""
 
+import math
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from manyheads.data.checks.clean import Cleaner, repaired
@@ -20,6 +22,7 @@ from manyheads.own_data.text_recipe import Texts, recipe_for
 
 LEAST = 20  # examples, below which nothing can be learned and measured
 SHARE, FEWEST, MOST = 0.05, 10, 500  # of each held-out part
+SURE = 2.0  # log odds of each side from which a pair is held to be swapped
 SEED = 1
 
 
@@ -53,15 +56,17 @@ def prepare_table(path: Path, out: Path, options: Options) -> Prepared:
         UsageError: no such column.
     """
     base = open_base(options.start) if options.start else None
-    table = read_table(path)
-    roles = find_roles(table, options.columns, base.languages if base else ())
+    languages = base.languages if base else ()
+    named = [each.partition("=")[0] for each in options.columns]
+    table = read_table(path, named or languages)
+    roles = find_roles(table, options.columns, languages)
     if base is not None:
         roles = _of_base(roles, base)
     notes = Notes()
     rows = list(_rows(table, roles, notes))
     if roles.target is not None:
-        languages = roles.source.language, roles.target.language
-        kept = _clean_pairs(rows, *languages, notes)
+        rows = list(_unswapped(rows, notes))
+        kept = _clean_pairs(rows, roles.source.language, roles.target.language, notes)
     else:
         kept = _clean_texts(rows, roles.source.language, notes)
     if len(kept) < LEAST:
@@ -83,6 +88,9 @@ def prepare_table(path: Path, out: Path, options: Options) -> Prepared:
         + " and ".join(map(_described, used))
         + (f" of {table.width} columns" if table.width > len(used) else "")
     ]
+    if roles.target is not None and base is None:
+        other = f"{roles.target.number + 1},{roles.source.number + 1}"
+        seen.append(f"from {roles.source.name} to {roles.target.name}; `columns={other}` turns it")
     texts = Texts(
         path=path,
         parts=parts,
@@ -194,6 +202,32 @@ def _rows(table: Table, roles: Roles, notes: Notes) -> Iterable[Pair]:
         else:
             source, *target = (cells[number] for number in numbers)
             yield Pair(line, source, target[0].strip() if target else "")
+
+
+def _unswapped(pairs: Sequence[Pair], notes: Notes) -> Iterator[Pair]:
+    """Swap the sides of pairs whose words are those of the other side in most pairs.
+
+    Each word speaks for a side by the logarithm of how much more often it is there. Needs no
+    knowledge of the languages.
+    """
+    sides = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    counts = [Counter(word for text in side for word in _words(text)) for side in sides]
+    total = [sum(count.values()) + 1 for count in counts]
+
+    def speaks(text: str) -> float:
+        odds = ((counts[0][word] + 0.5, counts[1][word] + 0.5) for word in _words(text))
+        return sum(math.log(first / second * total[1] / total[0]) for first, second in odds)
+
+    for pair in pairs:
+        if speaks(pair.source) < -SURE and speaks(pair.target) > SURE:
+            shown = f"line {pair.line}: {pair.source} | {pair.target}"
+            notes.add("swapped-sides", "changed: source and target were swapped", shown)
+            pair = Pair(pair.line, pair.target, pair.source)
+        yield pair
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W\d_]+", text.casefold())
 
 
 def _clean_pairs(
