@@ -1,8 +1,12 @@
 """manyheads init."""
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from manyheads.own_data.prepared import Prepared
 
 EXAMPLE = 100  # characters
 
@@ -19,10 +23,6 @@ def run(
     json: bool = False,
 ) -> None:
     """Make a data folder and a recipe of your own files: what was found, and what to expect."""
-    from dataclasses import asdict
-
-    from manyheads.cli.flags import with_flags
-    from manyheads.cli.show import print_json
     from manyheads.own_data.own_data import prepare
     from manyheads.own_data.prepared import Options, recipe_path, write
 
@@ -33,18 +33,29 @@ def run(
     prepared = prepare(data, out, options, force=force)
     files = write(prepared, out)
     command = shlex.join(["manyheads", "train", str(recipe_path(out))])
+    show(prepared, json=json, files=list(map(str, files)), command=command)
+
+
+def show(prepared: "Prepared", *, json: bool, command: str, files: Sequence[str] = ()) -> None:
+    """Print what was found and what to expect, the files that were written, and what to do next."""
+    from dataclasses import asdict
+
+    from manyheads.cli.flags import with_flags
+    from manyheads.cli.show import print_json
+
     if json:
         parts = asdict(prepared)
         del parts["files"]
-        print_json(parts | {"files": list(map(str, files)), "command": command})
+        print_json(parts | {"files": files, "command": command})
         return
     for line in prepared.seen:
-        print(line)
+        print(with_flags(line))
     for each in prepared.findings:
         print(f"  {each.count:,} {each.kind}: {with_flags(each.what_was_done)}")
         for example in each.examples:
             print(f"      {example[:EXAMPLE]}")
     for line in prepared.expect:
         print(with_flags(line))
-    print(f"written: {', '.join(map(str, files))}")
+    if files:
+        print(f"written: {', '.join(files)}")
     print(command)

@@ -146,10 +146,8 @@ def _is_label(table: Table, index: int) -> bool:
     """Tell whether a column holds few different short values, each many times."""
     cells = _cells(table, index)
     different = set(cells)
-    return (
-        1 < len(different) <= len(cells) / LABEL_ROWS
-        and max(map(len, different)) <= 40
-        and len(different) <= 200
+    return 1 < len(different) <= min(200, len(cells) / LABEL_ROWS) and all(
+        len(each) <= 40 and len(each.split()) < 5 and each[-1] not in ".?!" for each in different
     )
 
 

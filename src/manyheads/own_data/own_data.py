@@ -3,10 +3,13 @@
 from pathlib import Path
 
 from manyheads.data.images.image_file import SUFFIXES
+from manyheads.data.text.lines import ending
 from manyheads.errors import UsageError
 from manyheads.files import expand_user
 from manyheads.own_data.picture_files import names_images
 from manyheads.own_data.prepared import Options, Prepared, check_room
+
+TEXTS = (".tsv", ".csv", ".txt", ".json", ".jsonl", ".ndjson", ".xlsx", ".tmx", ".parquet")
 
 
 def prepare(data: str, out: Path, options: Options, *, force: bool = False) -> Prepared:
@@ -28,3 +31,9 @@ def prepare(data: str, out: Path, options: Options, *, force: bool = False) -> P
     from manyheads.own_data.tables import prepare_table
 
     return prepare_table(path, out, options)
+
+
+def are_texts(data: str) -> bool:
+    """Tell whether a name is that of a file of texts, and not of a table of images."""
+    path = expand_user(data)
+    return path.is_file() and ending(path).lower() in TEXTS and not names_images(path)
