@@ -5,6 +5,7 @@ column, or .txt files beside the images. A table may have a header or none.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -350,5 +351,5 @@ def _is_multi_label(rows: Sequence[Cells], column: int) -> bool:
     if any(len(row[column]) > 1 for row in rows):
         return True
     cells = {*_texts(rows, column)}
-    parts = {part for cell in cells for part in _SEVERAL.split(cell)}
-    return any(_SEVERAL.search(cell) for cell in cells) and len(parts) < len(cells)
+    parts = Counter(part for cell in cells for part in {*_SEVERAL.split(cell)})
+    return max(parts.values(), default=0) > 1

@@ -47,7 +47,7 @@ LEAST = 3  # images of a class that do not look alike: one for each part
 NEAR = 7  # bits of 128: more than a check names, since together on one side nothing is lost
 FEW = 50  # images of a class
 SEED = 1
-SAMPLE = 300  # images by which the speed is measured
+SAMPLE, CAPTIONS = 300, 50  # images, or images with texts, by which the speed is measured
 START = "cifar10-cct-2-3x2"
 SIDE, CAPTION_SIDE = 32, 64  # pixels that these models were made for
 EPOCHS = 100  # passes after which more teach little
@@ -86,13 +86,22 @@ class Divided:
         """Count the images of each class."""
         return Counter(label for p in parts for each in self.parts[p] for label in each.labels)
 
-    def files(self, most: int | None = None) -> dict[str, str]:
-        """Write a table of each part, of at most so many images."""
-        chosen = {
-            part: [own[int(n)] for n in evenly_spaced(len(own), most or len(own))]
+    @property
+    def sample(self) -> "Divided":
+        """Some images of each part, of classes that are in training: enough to time steps."""
+        most = CAPTIONS if self.found.captions else SAMPLE
+        some = {
+            part: [own[int(n)] for n in evenly_spaced(len(own), most)]
             for part, own in self.parts.items()
+            if own
         }
-        return {f"{name}.{self.ending}": _table(own) for name, own in chosen.items() if own}
+        known = {label for each in some["train"] for label in each.labels}
+        valid = [each for each in some["val"] if known.issuperset(each.labels)]
+        return replace(self, parts=some | {"val": valid or some["train"][:1], "test": []})
+
+    def files(self) -> dict[str, str]:
+        """Write a table of each part."""
+        return {f"{name}.{self.ending}": _table(own) for name, own in self.parts.items() if own}
 
 
 def _table(pictures: Sequence[Picture]) -> str:
@@ -251,7 +260,6 @@ def _split(
     total = sum(map(len, groups))
     share = min(0.15, max(0.1, 100 / total), 5000 / total)
     parts: dict[str, list[Picture]] = {part: [] for part in PARTS}
-    named = {each.split for each in pictures}
     waiting: dict[str, list[Sequence[int]]] = {}
     for group in groups:
         said = {pictures[n].split for n in group}
@@ -259,6 +267,7 @@ def _split(
             parts[given[0]] += [pictures[n] for n in group]
         else:
             waiting.setdefault(_class(pictures[group[0]], found), []).append(group)
+    named = {part for part, own in parts.items() if own}
     for name, own in sorted(waiting.items()):
         order = generator(SEED, f"hold-out {name}").permutation(len(own))
         left = sorted((own[n] for n in order), key=len, reverse=True)  # the largest are trained on
@@ -295,8 +304,9 @@ class _Draft:
         if self.speed is None:
             self.steps = EPOCHS * train // self.batch
             return
-        # Speed halves validation for texts, which images do not need.
-        validation = 2 * VALIDATIONS * self.speed.validation * max(1, val / SAMPLE)
+        # Of a text written by an untrained model half the time counts, of an image all of it.
+        each = self.speed.validation * (1 if self.divided.found.captions else 2)
+        validation = VALIDATIONS * each * val / len(self.divided.sample.parts["val"])
         possible = int((60 * minutes * FULL - 2 * reading - validation) / self.speed.step)
         steps = min(max(20, possible), max(200, EPOCHS * train // self.batch))
         self.every = max(10, steps // VALIDATIONS)
@@ -391,10 +401,9 @@ def _recipe(
         batch=32 if len(train) < 2000 else 64 if len(train) < 20_000 else 128,
         side=CAPTION_SIDE if captions else SIDE,
     )
-    few = Divided(divided.found, divided.facts, {p: o[:SAMPLE] for p, o in divided.parts.items()})
-    draft.speed = measure(
-        replace(draft, divided=few).write("{root}"), divided.files(SAMPLE), options.hardware
-    )
+    few = divided.sample
+    text = replace(draft, divided=few).write("{root}")
+    draft.speed = measure(text, few.files(), options.hardware)
     draft.plan(options.minutes, reading)
     return draft.write(str(out.absolute())), _expect(draft, options)
 
