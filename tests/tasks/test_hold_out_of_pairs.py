@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -159,7 +160,7 @@ def test_a_converted_marian_is_continued(tmp_path: Path) -> None:
     train(begun, out=tmp_path / "whole")
     weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("run", "whole")]
     assert weights[0] == weights[1] != (tmp_path / "ours" / "model.safetensors").read_bytes()
-    models = [load(tmp_path / name) for name in ("ours", "run")]
+    models: list[Any] = [load(tmp_path / name) for name in ("ours", "run")]
     ids = [each.tokenizers.source.encode(["The cat"]) for each in models]
     assert ids[0] == ids[1]
     assert isinstance(models[1]("The cat sits."), str)
