@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 FORMAT_VERSION = 2
+HELD_OUT = "held_out.tsv"  # pairs that data.hold_out took out of training: line, source, target
 LEFT_OUT = "left_out.txt"  # images that could not be read, and why
 AGAIN = "Copy the folder again."
 OWN = ".manyheads-"  # what comes and goes while a run is at work: a lock, unfinished files
@@ -65,6 +66,7 @@ UNHASHED = (
     "metrics.jsonl",
     "evaluations.jsonl",
     "start.json",
+    HELD_OUT,
     LEFT_OUT,
     "state",
     "events",

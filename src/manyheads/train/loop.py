@@ -129,7 +129,19 @@ def fit(
     meter = Meter(task.unit, progress.seconds, progress.unlogged)
     line: dict[str, float] = {}
     watch = _Watch()
+
+    def judge(step: int) -> None:
+        with averages.averaged(average, plain), gathered(plain):
+            metrics = on_first(partial(_validate, plain, task, config, device))
+            log.write({"step": step, "epoch": progress.epoch} | metrics)
+            if rank == 0:
+                watch.tell(observer.validated, step, metrics)
+            if improved(progress, metrics, config.early_stop):
+                on_first(partial(save_best, plain))
+
     with stop_signals() as stop_asked, closing(log):
+        if config.validate_first and progress.step == 0:
+            judge(0)
         while progress.step < config.steps and not progress.stopped:
             plan = part.plan(progress.epoch)
             if not plan:
@@ -160,13 +172,7 @@ def fit(
                 if step % config.validate_every == 0 or step == config.steps:
                     average_statistics(plain)
                     average.before_validation(plain, step)
-                    with averages.averaged(average, plain), gathered(plain):
-                        metrics = on_first(partial(_validate, plain, task, config, device))
-                        log.write({"step": step, "epoch": progress.epoch} | metrics)
-                        if rank == 0:
-                            watch.tell(observer.validated, step, metrics)
-                        if improved(progress, metrics, config.early_stop):
-                            on_first(partial(save_best, plain))
+                    judge(step)
                 progress.seconds, progress.unlogged = meter.skip(), meter.sums
                 finished = progress.stopped or step == config.steps
                 # Several ranks stop together: behind the update in which all heard of it.

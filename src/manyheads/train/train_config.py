@@ -71,6 +71,9 @@ class TrainConfig:
     threads: Annotated[int, Ge(0)] = 0  # 0 = all cores
     log_every: Count = 50
     validate_every: Count = 500
+    # Also before the first step: what a model that is continued is worth. Training says at its end
+    # what became of each score, and weights that never got better are kept.
+    validate_first: bool = False
     save_every: Count = 500
     early_stop: EarlyStop | None = None
     save_dtype: Literal["float32", "float16"] = "float32"  # of model.safetensors
