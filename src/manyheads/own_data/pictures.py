@@ -32,7 +32,7 @@ from manyheads.data.images.image_file import read_content
 from manyheads.data.images.image_set import ImageSet, Preprocessing, labelled
 from manyheads.data.text.encoding import is_valid_unicode
 from manyheads.data.text.language_guess import guess
-from manyheads.errors import DataError, UsageError
+from manyheads.errors import DataError
 from manyheads.fit import recommendation
 from manyheads.own_data.columns import LANGUAGES, SURE
 from manyheads.own_data.picture_files import Found, Picture, find_pictures
@@ -342,13 +342,14 @@ class _Draft:
             size = vocabulary_size(text for each in parts["train"] for _, text in each.texts)
             lines += [("", ""), ("[data.texts]", "the columns of each language")]
             lines += [(f"{dumps(code)} = [{dumps(code)}]", "") for code in codes]
-            lines += [("", ""), ("[tokenizer]", ""), (f"size = {size}", "parts of words")]
-            lines += [("", ""), ("[model]", ""), ('preset = "captioner-tiny"', "for 64 pixels")]
-        elif self.start is not None:
+            if self.start is None:
+                lines += [("", ""), ("[tokenizer]", ""), (f"size = {size}", "parts of words")]
+                lines += [("", ""), ("[model]", ""), ('preset = "captioner-tiny"', "for 64 pixels")]
+        if self.start is not None:
             why = "has learned from 45,000 photos what few images cannot teach"
             why = why if self.start == START else "was named; its image size is kept"
             lines += [("", ""), ("[start]", ""), (f"model = {dumps(self.start)}", why)]
-        else:
+        elif not found.captions:
             lines += [("", ""), ("[model]", ""), ('preset = "resnet-20"', "a CNN for small images")]
         if self.start in (None, START):
             lines += [("", ""), ("[image]", ""), (f"height = {self.side}", "more: finer, slower")]
@@ -388,11 +389,6 @@ def _recipe(
 ) -> tuple[str, Sequence[str]]:
     """Choose size, batch and steps by what a few real steps take; say what to expect."""
     train, captions = divided.parts["train"], divided.found.captions
-    if captions and options.start:
-        raise UsageError(
-            f"{options.start!r}: a captioner is trained from nothing yet, so leave out "
-            "`base_model`; classes can be learned from another model."
-        )
     seen = divided.facts.channels in (1, 3) and not captions  # what the shipped model can see
     draft = _Draft(
         divided=divided,
