@@ -6,11 +6,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import torch
 
 from benchmarks.messy_pairs import plant
 from manyheads.data.text.exclusion import normalised
 from manyheads.data.text.formats import Pair, read_pairs
 from manyheads.errors import DataError, UsageError
+from manyheads.fit.observer import SilentObserver
 from manyheads.fit.run_training import train
 from manyheads.own_data import speed
 from manyheads.own_data.own_data import prepare
@@ -139,7 +141,7 @@ def test_a_gpu_that_is_elsewhere_is_not_timed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The recipe then has steps by passes, and says so."""
-    monkeypatch.setattr(speed, "best_device", lambda: speed.torch.device("cpu"))
+    monkeypatch.setattr(speed, "best_device", lambda: torch.device("cpu"))
     found = prepared(tmp_path, table(sentences(60)), hardware="gpu")
     assert "not timed" in found.recipe
     assert any("no GPU" in line for line in found.expect)
@@ -189,7 +191,7 @@ def test_a_translator_is_continued(tmp_path: Path, translator: Path) -> None:
     write(found, out)
     said: list[str] = []
 
-    class Heard(speed.SilentObserver):
+    class Heard(SilentObserver):
         def say(self, message: str) -> None:
             said.append(message)
 

@@ -2,16 +2,22 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from manyheads.convert.marian_folder import from_marian
+from manyheads.data.synthetic.dates import generate
 from manyheads.data.text.exclusion import normalised
 from manyheads.errors import RecipeError
+from manyheads.fit.observer import SilentObserver
 from manyheads.fit.run_training import train
 from manyheads.measure.stored_model import evaluate
+from manyheads.own_data.continued import open_base
 from manyheads.predict.load import load
 from manyheads.project.base_recipe import Recipe, read_recipe
+from manyheads.project.folder import ModelFolder
+from manyheads.project.paths import find_model
 from manyheads.recipe_data.pair_splits import corpus_split, training_corpus
 from manyheads.tasks.translate.recipe import TranslateRecipe
 from tests import opus
@@ -19,7 +25,7 @@ from tests import opus
 SMALL = """
 task = "translate"
 [tokenizer]
-size = 400
+size = 500
 [model]
 preset = "transformer-tiny"
 dim = 16
@@ -86,21 +92,30 @@ def test_one_source_of_validation_pairs(
 
 def test_weights_that_never_got_better_are_those_of_the_start(tmp_path: Path) -> None:
     """With a learning rate that ruins the model, what it began with is kept, and said."""
-    own = (
-        "data.hold_out=5",
-        "train.steps=60",
-        "train.validate_every=60",
-        "train.learning_rate=5e-3",
-    )
-    train(recipe(tmp_path, *own), out=tmp_path / "first")
-    begin = [f"start.encoder={tmp_path / 'first'}", f"start.decoder={tmp_path / 'first'}"]
-    stop = 'train.early_stop={metric="val_chrf", patience=5}'
-    ruin = ("data.hold_out=5", *begin, "train.validate_first=true", "train.learning_rate=10", stop)
-    line = train(recipe(tmp_path, *ruin), out=tmp_path / "second")
-    logged = [json.loads(text) for text in (tmp_path / "second" / "metrics.jsonl").open()]
-    scores = {each["step"]: each["val_chrf"] for each in logged if "val_chrf" in each}
-    assert scores[0] > scores[2]
-    assert line["value"] == evaluate(tmp_path / "first")["value"]
+    pairs = [f"{pair.source}\t{pair.target}\n" for pair in generate("valid", size=40)]
+    (tmp_path / "dates.tsv").write_text("".join(pairs), encoding="utf-8")
+    text = f'task = "translate"\n[data]\nroot = "{tmp_path}"\n'
+    text += 'train = "dates.tsv"\nhold_out = 10\n'
+    text += 'source = "en"\ntarget = "ko"\n[evaluate]\nmetrics = ["exact"]\n[train]\nsteps = 2\n'
+    text += "learning_rate = 10\nwarmup = 0\nvalidate_every = 2\nvalidate_first = true\n"
+    text += 'early_stop = { metric = "val_exact", patience = 5 }\n'
+    (tmp_path / "own.toml").write_text(text + open_base("date-en-ko").tables())
+    said: list[str] = []
+
+    class Heard(SilentObserver):
+        def say(self, message: str) -> None:
+            said.append(message)
+
+    train(read_recipe(tmp_path / "own.toml"), out=tmp_path / "run", observer=Heard())
+    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+    logged = [json.loads(text) for text in lines]
+    scores = {each["step"]: each["val_exact"] for each in logged if "val_exact" in each}
+    assert scores[0] > 90 > scores[2]
+    assert any(line.startswith("val_exact") and "no step was better" in line for line in said)
+    names = str(tmp_path / "run"), "date-en-ko"
+    ours, theirs = (ModelFolder(find_model(name)).model() for name in names)
+    for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        assert one.equal(other)
 
 
 def test_a_converted_marian_is_continued(tmp_path: Path) -> None:
@@ -116,8 +131,6 @@ def test_a_converted_marian_is_continued(tmp_path: Path) -> None:
     base = read_recipe(tmp_path / "ours" / "recipe.toml", stored=True)
     assert isinstance(base, TranslateRecipe)
     assert base.converted is not None
-    from manyheads.own_data.continued import open_base
-
     pairs = zip(opus.ENGLISH, opus.KOREAN, strict=True)
     table = "".join(f"{one}\t{other}\n" for one, other in pairs)
     (tmp_path / "pairs.tsv").write_text(table, encoding="utf-8")
@@ -147,7 +160,7 @@ def test_a_converted_marian_is_continued(tmp_path: Path) -> None:
     train(begun, out=tmp_path / "whole")
     weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("run", "whole")]
     assert weights[0] == weights[1] != (tmp_path / "ours" / "model.safetensors").read_bytes()
-    models = [load(tmp_path / name) for name in ("ours", "run")]
+    models: list[Any] = [load(tmp_path / name) for name in ("ours", "run")]
     ids = [each.tokenizers.source.encode(["The cat"]) for each in models]
     assert ids[0] == ids[1]
     assert isinstance(models[1]("The cat sits."), str)

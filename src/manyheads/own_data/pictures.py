@@ -16,6 +16,7 @@ from pathlib import Path
 import torch
 
 from manyheads.data.checks.clean import repaired
+from manyheads.data.checks.held_out_images import join
 from manyheads.data.checks.image_checks import (
     RARE,
     TINY,
@@ -26,7 +27,6 @@ from manyheads.data.checks.image_checks import (
     look,
 )
 from manyheads.data.checks.image_fingerprints import repeated
-from manyheads.data.checks.separation import join
 from manyheads.data.even_sample import evenly_spaced
 from manyheads.data.images.image_file import read_content
 from manyheads.data.images.image_set import ImageSet, Preprocessing, labelled
