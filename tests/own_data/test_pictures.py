@@ -338,3 +338,12 @@ def test_minutes_decide_on_the_steps(tmp_path: Path) -> None:
         assert table["class_weights"] == "balanced"
         assert table["steps"] % table["validate_every"] == 0
     assert steps[0] <= steps[1] == 200
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU would be timed")
+def test_a_gpu_that_is_elsewhere(tmp_path: Path) -> None:
+    """Nothing is timed, and the recipe validates all the same."""
+    prepared = prepare(str(photos(tmp_path / "in")), tmp_path / "mine", Options(hardware="gpu"))
+    table = tomllib.loads(prepared.recipe)["train"]
+    assert (table["steps"], table["validate_every"], table["precision"]) == (200, 20, "auto")
+    assert any("not timed" in line for line in prepared.recipe.splitlines())

@@ -301,14 +301,15 @@ class _Draft:
     def plan(self, minutes: float, reading: float) -> None:
         """Choose steps: as many as the minutes allow, and no more than the images are worth."""
         train, val = (len(self.divided.parts[part]) for part in ("train", "val"))
+        worth = max(200, EPOCHS * train // self.batch)
         if self.speed is None:
-            self.steps = EPOCHS * train // self.batch
+            self.steps, self.every = worth, worth // VALIDATIONS
             return
         # Of a text written by an untrained model half the time counts, of an image all of it.
         each = self.speed.validation * (1 if self.divided.found.captions else 2)
         validation = VALIDATIONS * each * val / len(self.divided.sample.parts["val"])
         possible = int((60 * minutes * FULL - 2 * reading - validation) / self.speed.step)
-        steps = min(max(20, possible), max(200, EPOCHS * train // self.batch))
+        steps = min(max(20, possible), worth)
         self.every = max(10, steps // VALIDATIONS)
         self.steps = self.every * max(1, steps // self.every)
         self.minutes = (self.steps * self.speed.step + validation + 2 * reading) / FULL / 60
