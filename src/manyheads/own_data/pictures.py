@@ -361,6 +361,10 @@ class _Draft:
         lines.append((f"shift = {self.side // 16}", "pixels"))
         if not found.captions:
             lines.append(("flip = true", "set false where left and right differ, as in letters"))
+            if channels in (1, 3):
+                lines.append(
+                    ('policy = "trivial"', "colour, light, turns: few images need variety")
+                )
         low = self.start not in (None, START)
         lines += [
             ("", ""),
