@@ -194,8 +194,8 @@ def recommend(data: LabelledImageData, facts: Facts, machine: Machine, table: li
             reasons.append(f"The nearest, of little relevance to yours: {_said(near, machine)}")
         if _is_readable_by_init(data.train):
             reasons.append(
-                "`init` opens every image, divides them, measures a few steps of training here "
-                "and writes a recipe that fits; what cannot be used is named and left out."
+                "`manyheads init` opens every image, divides them, times a few steps of training "
+                "here and writes a recipe that fits; what cannot be used is named and left out."
             )
             return Advice(facts, machine, None, None, _init(data), None, [], reasons)
         command = shlex.join(["manyheads", "train", BEGIN, *settings, *_channels_of(facts)])

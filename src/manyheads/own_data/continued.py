@@ -7,7 +7,7 @@ of Domain Adaptation Methods for Neural Machine Translation").
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import tomli_w
 
@@ -20,7 +20,6 @@ from manyheads.project.folder import ModelFolder
 from manyheads.project.paths import find_model, shipped
 from manyheads.recipe_data.pair_splits import corpus_split, training_corpus
 from manyheads.streams import generator
-from manyheads.tasks.translate.recipe import TranslateRecipe
 
 GENERAL = 300  # pairs to validate what must not be forgotten
 LEAST_MIXED = 2000  # pairs mixed in, at least; else as many as there are own ones
@@ -31,7 +30,7 @@ class Base(NamedTuple):
     """The model to continue."""
 
     name: str  # as a recipe names it
-    recipe: TranslateRecipe
+    recipe: Any  # of a translator
 
     @property
     def languages(self) -> tuple[str, str]:
@@ -78,13 +77,13 @@ def open_base(name: str) -> Base:
         UsageError: it is no translator.
     """
     folder = ModelFolder(find_model(name))
-    if folder.recipe.task != "translate":
+    if not folder.recipe.data.has_pairs:
         raise UsageError(
             f"{name} has the task {folder.recipe.task!r}: name a translator to continue with "
             "sentence pairs, as `base_model`."
         )
     known = name in shipped("pretrained") or name.startswith("hf:")
-    return Base(name if known else str(Path(name).absolute()), cast(TranslateRecipe, folder.recipe))
+    return Base(name if known else str(Path(name).absolute()), folder.recipe)
 
 
 def general_pairs(base: Base, count: int, held_out: Collection[str], seed: int) -> General:
