@@ -10,15 +10,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
-from manyheads.errors import DataError, UsageError
+from manyheads.errors import DataError, RecipeError, UsageError
 from manyheads.fit.run_training import train
 from manyheads.own_data import speed
 from manyheads.own_data.own_data import prepare
 from manyheads.own_data.prepared import Options, Prepared, write
 from manyheads.predict.load import load
 from manyheads.project.base_recipe import read_recipe
+from manyheads.project.folder import ModelFolder
+from manyheads.project.paths import find_model
 
 COLOURS = {"red": (200, 40, 40), "green": (40, 180, 60), "blue": (40, 60, 200)}
 ONE = Options(minutes=1)
@@ -298,6 +301,30 @@ def test_other_models_to_start_from(tmp_path: Path) -> None:
     assert (recipe.image.height, recipe.image.mode) == (8, "L")
 
 
+def test_a_captioner_is_continued(tmp_path: Path) -> None:
+    """With its vocabulary and weights; another language, or a classifier, is refused."""
+    photos(tmp_path / "in", 3, "{colour}{number:02d}.png")
+    for path in (tmp_path / "in").iterdir():
+        path.with_suffix(".txt").write_text(f"this is the image that I call {path.stem}\n")
+    start = Options(minutes=1, start="emoji-caption")
+    write(prepare(str(tmp_path / "in"), tmp_path / "mine", start), tmp_path / "mine")
+    frozen = ("train.learning_rate=1e-9", "train.weight_decay=0", "train.steps=1")
+    train(tmp_path / "mine.toml", *frozen, "train.validate_every=1", out=tmp_path / "run")
+    old, new = (ModelFolder(find_model(name)) for name in ("emoji-caption", str(tmp_path / "run")))
+    weights = dict(old.model().named_parameters())
+    for name, tensor in new.model().named_parameters():
+        torch.testing.assert_close(tensor, weights[name], atol=1e-3, rtol=0)
+    assert (new.path / "tokenizer.model").read_bytes() == (
+        old.path / "tokenizer.model"
+    ).read_bytes()
+    with pytest.raises(RecipeError, match="not a captioner"):
+        prepare(str(tmp_path / "in"), tmp_path / "mine", Options(start="digits"), force=True)
+    for path in (tmp_path / "in").glob("*.txt"):
+        path.write_text(f"это картинка, которую я называю {path.stem}\n")
+    with pytest.raises(DataError, match="texts in ru"):
+        prepare(str(tmp_path / "in"), tmp_path / "mine", start, force=True)
+
+
 def test_minutes_decide_on_the_steps(tmp_path: Path) -> None:
     """More of them, up to what the images are worth; classes of unequal size are weighed."""
     folder = photos(tmp_path / "in", 4)
@@ -311,3 +338,12 @@ def test_minutes_decide_on_the_steps(tmp_path: Path) -> None:
         assert table["class_weights"] == "balanced"
         assert table["steps"] % table["validate_every"] == 0
     assert steps[0] <= steps[1] == 200
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU would be timed")
+def test_a_gpu_that_is_elsewhere(tmp_path: Path) -> None:
+    """Nothing is timed, and the recipe validates all the same."""
+    prepared = prepare(str(photos(tmp_path / "in")), tmp_path / "mine", Options(hardware="gpu"))
+    table = tomllib.loads(prepared.recipe)["train"]
+    assert (table["steps"], table["validate_every"], table["precision"]) == (200, 20, "auto")
+    assert any("not timed" in line for line in prepared.recipe.splitlines())

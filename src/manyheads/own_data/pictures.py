@@ -32,7 +32,7 @@ from manyheads.data.images.image_file import read_content
 from manyheads.data.images.image_set import ImageSet, Preprocessing, labelled
 from manyheads.data.text.encoding import is_valid_unicode
 from manyheads.data.text.language_guess import guess
-from manyheads.errors import DataError, UsageError
+from manyheads.errors import DataError
 from manyheads.fit import recommendation
 from manyheads.own_data.columns import LANGUAGES, SURE
 from manyheads.own_data.picture_files import Found, Picture, find_pictures
@@ -301,14 +301,15 @@ class _Draft:
     def plan(self, minutes: float, reading: float) -> None:
         """Choose steps: as many as the minutes allow, and no more than the images are worth."""
         train, val = (len(self.divided.parts[part]) for part in ("train", "val"))
+        worth = max(200, EPOCHS * train // self.batch)
         if self.speed is None:
-            self.steps = EPOCHS * train // self.batch
+            self.steps, self.every = worth, worth // VALIDATIONS
             return
         # Of a text written by an untrained model half the time counts, of an image all of it.
         each = self.speed.validation * (1 if self.divided.found.captions else 2)
         validation = VALIDATIONS * each * val / len(self.divided.sample.parts["val"])
         possible = int((60 * minutes * FULL - 2 * reading - validation) / self.speed.step)
-        steps = min(max(20, possible), max(200, EPOCHS * train // self.batch))
+        steps = min(max(20, possible), worth)
         self.every = max(10, steps // VALIDATIONS)
         self.steps = self.every * max(1, steps // self.every)
         self.minutes = (self.steps * self.speed.step + validation + 2 * reading) / FULL / 60
@@ -342,13 +343,14 @@ class _Draft:
             size = vocabulary_size(text for each in parts["train"] for _, text in each.texts)
             lines += [("", ""), ("[data.texts]", "the columns of each language")]
             lines += [(f"{dumps(code)} = [{dumps(code)}]", "") for code in codes]
-            lines += [("", ""), ("[tokenizer]", ""), (f"size = {size}", "parts of words")]
-            lines += [("", ""), ("[model]", ""), ('preset = "captioner-tiny"', "for 64 pixels")]
-        elif self.start is not None:
+            if self.start is None:
+                lines += [("", ""), ("[tokenizer]", ""), (f"size = {size}", "parts of words")]
+                lines += [("", ""), ("[model]", ""), ('preset = "captioner-tiny"', "for 64 pixels")]
+        if self.start is not None:
             why = "has learned from 45,000 photos what few images cannot teach"
             why = why if self.start == START else "was named; its image size is kept"
             lines += [("", ""), ("[start]", ""), (f"model = {dumps(self.start)}", why)]
-        else:
+        elif not found.captions:
             lines += [("", ""), ("[model]", ""), ('preset = "resnet-20"', "a CNN for small images")]
         if self.start in (None, START):
             lines += [("", ""), ("[image]", ""), (f"height = {self.side}", "more: finer, slower")]
@@ -359,6 +361,10 @@ class _Draft:
         lines.append((f"shift = {self.side // 16}", "pixels"))
         if not found.captions:
             lines.append(("flip = true", "set false where left and right differ, as in letters"))
+            if channels in (1, 3):
+                lines.append(
+                    ('policy = "trivial"', "colour, light, turns: few images need variety")
+                )
         low = self.start not in (None, START)
         lines += [
             ("", ""),
@@ -388,11 +394,6 @@ def _recipe(
 ) -> tuple[str, Sequence[str]]:
     """Choose size, batch and steps by what a few real steps take; say what to expect."""
     train, captions = divided.parts["train"], divided.found.captions
-    if captions and options.start:
-        raise UsageError(
-            f"{options.start!r}: a captioner is trained from nothing yet, so leave out "
-            "`base_model`; classes can be learned from another model."
-        )
     seen = divided.facts.channels in (1, 3) and not captions  # what the shipped model can see
     draft = _Draft(
         divided=divided,
