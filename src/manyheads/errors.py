@@ -23,6 +23,7 @@ A message says what went wrong, what was given, what is allowed and what to do. 
 prints it without a traceback and leaves with the error's ``exit_code``.
 """
 
+import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -32,6 +33,7 @@ __all__ = [
     "ChangedFolderError",
     "DataError",
     "FolderError",
+    "InputWarning",
     "InterruptedRunError",
     "ManyheadsError",
     "MissingExtraError",
@@ -47,6 +49,14 @@ __all__ = [
     "WorkerError",
     "nearest",
 ]
+
+
+# Remarks on a run, a model or its folder; programs read, level or silence it as "manyheads".
+LOG = logging.getLogger("manyheads.remarks")
+
+
+class InputWarning(UserWarning):
+    """A note on one input and its answer: text that was changed, or is unlike the training data."""
 
 
 class ManyheadsError(Exception):

@@ -46,4 +46,4 @@ HOMES = {
     "project.paths": "find_data",
     "project.registry": "register_task",
 }
-__all__, __getattr__ = lazy(__name__, HOMES)
+__all__, __getattr__, __dir__ = lazy(__name__, HOMES)

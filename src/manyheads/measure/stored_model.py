@@ -1,13 +1,12 @@
 """Measure a stored model, and log the result with it."""
 
-import warnings
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.engines.engine import engine_name
-from manyheads.errors import OutputError
+from manyheads.errors import LOG, OutputError
 from manyheads.measure.score import Line
 from manyheads.predict.base_predictor import Predictor
 from manyheads.predict.load import loaded
@@ -56,5 +55,5 @@ def log(folder: ModelFolder, line: Line) -> Line:
             append_evaluation(folder.path, line)
             write_card(folder)
         except OutputError as error:  # it may lie where users cannot write
-            warnings.warn(f"The result was not logged with the model: {error}", stacklevel=3)
+            LOG.warning("The result was not logged with the model: %s", error)
     return line

@@ -1,7 +1,6 @@
 """Recipes: typed TOML, every default in one place, every unknown key answered."""
 
 import tomllib
-import warnings
 from abc import ABC
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
@@ -14,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from manyheads.data.text.encoding import is_valid_unicode
-from manyheads.errors import RecipeError, UsageError, nearest
+from manyheads.errors import LOG, RecipeError, UsageError, nearest
 from manyheads.models.model_config import ModelConfig
 from manyheads.models.presets import PRESETS, preset
 from manyheads.project.migrate import migrate
@@ -184,7 +183,7 @@ def read_recipe(path: Path, overrides: Sequence[str] = (), *, stored: bool = Fal
     if not stored:
         import_installed(table)
     if (renamed := migrate(table)) and not stored:
-        warnings.warn(f"{path} has keys of an older version: {', '.join(renamed)}.", stacklevel=2)
+        LOG.warning("%s has keys of an older version: %s.", path, ", ".join(renamed))
     try:
         cls: type[Recipe] = find_task(table.get("task")).recipe
         if not stored:
