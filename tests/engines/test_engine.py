@@ -164,9 +164,9 @@ def test_every_path_of_a_reconstructor(seen: set[int], tmp_path: Path) -> None:
     evaluate(model)
     diagnose(str(tmp_path / "out"))
     assert seen == {1}
-    for ask in (lambda: model("x"), lambda: model.answer(ClassifyRequest(images=()))):
+    for asked, given in ((model, "x"), (model.answer, ClassifyRequest(images=()))):
         with pytest.raises(UsageError, match=r"cannot be called|answers no requests"):
-            ask()
+            asked(given)
 
 
 @pytest.mark.parametrize("task", ["generate", "fill", "tag"])

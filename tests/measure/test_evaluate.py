@@ -22,6 +22,7 @@ from manyheads.tasks.translate.predictor import Translator
 from manyheads.tasks.translate.recipe import TranslateRecipe
 from manyheads.train.checkpoint import sha256
 from tests.made import CLASSES, half, numbers, read_jsonl, write_lines
+from tests.remarks import remarks
 
 
 def log(folder: Path) -> list[dict[str, Any]]:
@@ -79,7 +80,7 @@ def test_a_folder_that_cannot_be_written_to(translate: Translator) -> None:
     path = translate.folder.path / "evaluations.jsonl"
     path.unlink()
     path.mkdir()
-    with pytest.warns(UserWarning, match=r"not logged.*evaluations\.jsonl"):
+    with remarks(r"not logged.*evaluations\.jsonl"):
         assert evaluate(translate)["pairs"] == 8
 
 
