@@ -295,6 +295,18 @@ def test_look_at_an_image(call: Call, classifier: Path, images: list[Path], tmp_
     assert (tmp_path / "look.html").read_bytes().startswith(b"<!doctype html>")
 
 
+def test_look_takes_the_place_of_no_page_without_a_word(
+    call: Call, translator: Path, tmp_path: Path
+) -> None:
+    """Without --out another name is taken; with it, the message says that there was a file."""
+    assert "wrote look.html" in call("look", translator, "three four").err
+    first = (tmp_path / "look.html").read_bytes()
+    assert "wrote look-2.html" in call("look", translator, "nine").err
+    assert (tmp_path / "look.html").read_bytes() == first
+    assert "replaced look.html" in call("look", translator, "nine", "--out", "look.html").err
+    assert (tmp_path / "look.html").read_bytes() != first
+
+
 def test_look_json(
     call: Call, translator: Path, classifier: Path, images: list[Path], tmp_path: Path
 ) -> None:

@@ -6,14 +6,16 @@ from typing import Any
 
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.engines.engine import engine_name
-from manyheads.errors import LOG, OutputError
-from manyheads.measure.score import Line
+from manyheads.errors import LOG, OutputError, UsageError
+from manyheads.measure.outputs import check_folder, write_outputs
+from manyheads.measure.score import ROWS, Line
 from manyheads.predict.base_predictor import Predictor
 from manyheads.predict.load import loaded
 from manyheads.predict.task_pipeline import pipeline_of
 from manyheads.project.card import write_card
-from manyheads.project.folder import ModelFolder, append_evaluation
+from manyheads.project.folder import ModelFolder, append_evaluation, own_files
 from manyheads.project.paths import allow
+from manyheads.recipe_data.named_splits import inputs_of
 
 
 def evaluate(model: str | Path | Predictor, **parameters: Any) -> Line:
@@ -40,8 +42,20 @@ def measure(predictor: Predictor, request: EvaluateRequest) -> Line:
     allow(request.data)
     if request.remote:
         allow(*dict(folder.recipe.data).values())
+    if request.outputs is not None:
+        inputs = [*own_files(folder.path), *inputs_of(folder.recipe.data, request.data)]
+        check_folder(request.outputs, inputs)
     with predictor.engine.running():
         line = pipeline_of(folder.recipe).evaluate(predictor, request)
+    rows = line.pop(ROWS, None)
+    if request.outputs is not None:
+        if rows is None:
+            task = folder.recipe.task
+            raise UsageError(
+                f"{folder.name}: the task {task!r} gives no rows: leave `outputs` out."
+            )
+        model = folder.name if folder.shipped else str(folder.path)
+        write_outputs(request.outputs, model, rows, line)
     if (name := engine_name(predictor.engine)) != "torch":
         line["engine"] = name
     return log(folder, line)
