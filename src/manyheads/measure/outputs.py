@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 from PIL import Image
 
 from manyheads.asks.evaluate_request import TextMetric
-from manyheads.data.images.image_set import ImageSet
+from manyheads.data.images.image_set import ImageSet, Preprocessing
 from manyheads.errors import ManyheadsError, MissingExtraError, UsageError
 from manyheads.files import write_atomically, write_text
 from manyheads.lens.view.report import inline_json, script_hash
@@ -29,6 +28,7 @@ from manyheads.strict_json import dumps
 FILE, PAGE, ANSWERS = "outputs.jsonl", "index.html", "answers.txt"
 SHOWN = 1000  # rows of a page, the worst; the file has all
 SIDE = 112  # pixels of an image on the page
+PLAIN_IMAGE = Preprocessing()  # in RGB, upright, on white
 CONFUSED = 30  # pairs of a truth and a wrong answer that are listed
 
 
@@ -83,15 +83,18 @@ def check_folder(folder: Path, inputs: Sequence[Path]) -> None:
 
 
 def write_outputs(
-    folder: Path, model: str, rows: Sequence[OutputRow], line: Mapping[str, Any]
+    folder: Path, model: str, rows: Sequence[OutputRow], line: Mapping[str, Any], *, looks: bool
 ) -> None:
     """Write every row to outputs.jsonl and its answer to answers.txt, and the worst to index.html.
 
     Images that have no file of their own and are on the page are written to the folder `images`,
-    so that `manyheads look` can be called with them.
+    so that `manyheads look` can be called with them; `looks`: the model can be looked into.
     """
     order = sorted(range(len(rows)), key=lambda number: (rows[number].score, number))
-    shown = [_shown(folder, number, rows[number], model) for number in order[:SHOWN]]
+    saved: dict[str, Path] = {}  # files of images, which may be those of several rows
+    shown = [_shown(folder, number, rows[number], saved) for number in order[:SHOWN]]
+    for each in shown if looks else ():
+        each["look"] = shlex.join(["manyheads", "look", model, each["input"]])
     paths = {each["number"]: each["input"] for each in shown}
     written = [
         {"number": n, **_plain(row), "input": paths.get(n, row.input)} for n, row in enumerate(rows)
@@ -123,7 +126,7 @@ def _plain(row: OutputRow) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if value not in (None, [])}
 
 
-def _shown(folder: Path, number: int, row: OutputRow, model: str) -> dict[str, Any]:
+def _shown(folder: Path, number: int, row: OutputRow, saved: dict[str, Path]) -> dict[str, Any]:
     shown = {"number": number, "others": [], **_plain(row)}
     if row.image is not None:
         try:
@@ -131,27 +134,26 @@ def _shown(folder: Path, number: int, row: OutputRow, model: str) -> dict[str, A
         except ManyheadsError as error:  # pixels of many channels: there is nothing to show
             return shown | {"note": str(error)}
         if not Path(row.input).is_file():
-            path = folder / "images" / f"{crc32(row.input.encode()):08x}.png"
-            if not path.exists():  # by an earlier row with the same image, or evaluation
+            if row.input not in saved:
+                saved[row.input] = path = folder / "images" / f"{number:06}.png"
                 make_room(path)
-                content = io.BytesIO()
-                image.save(content, "png")
-                write_atomically(path, content.getvalue())
-            shown |= {"input": str(path), "name": row.input}
+                write_atomically(path, _encoded(image, "png"))
+            shown |= {"input": str(saved[row.input]), "name": row.input}
         shown["image"] = _thumbnail(image)
-    words = ["manyheads", "look", model, shown["input"]]
-    return shown | {"look": shlex.join(words)}
+    return shown
 
 
 def _thumbnail(image: Image.Image) -> str:
-    small = image if image.mode == "L" else image.convert("RGB")
-    if max(small.size) > SIDE:
-        small = small.copy()
-        small.thumbnail((3 * SIDE, SIDE))  # lines of text are wide
-    content = io.BytesIO()
     kind = "png" if max(image.size) <= SIDE else "jpeg"
-    small.save(content, kind, quality=85)
-    return f"data:image/{kind};base64,{base64.b64encode(content.getvalue()).decode()}"
+    small = PLAIN_IMAGE.upright(image)
+    small.thumbnail((3 * SIDE, SIDE))  # lines of text are wide
+    return f"data:image/{kind};base64,{base64.b64encode(_encoded(small, kind)).decode()}"
+
+
+def _encoded(image: Image.Image, kind: str) -> bytes:
+    content = io.BytesIO()
+    image.save(content, kind, quality=85)
+    return content.getvalue()
 
 
 def _page(data: Mapping[str, Any]) -> str:

@@ -42,11 +42,12 @@ def measure(predictor: Predictor, request: EvaluateRequest) -> Line:
     allow(request.data)
     if request.remote:
         allow(*dict(folder.recipe.data).values())
+    pipeline = pipeline_of(folder.recipe)
     if request.outputs is not None:
         inputs = [*own_files(folder.path), *inputs_of(folder.recipe.data, request.data)]
         check_folder(request.outputs, inputs)
     with predictor.engine.running():
-        line = pipeline_of(folder.recipe).evaluate(predictor, request)
+        line = pipeline.evaluate(predictor, request)
     rows = line.pop(ROWS, None)
     if request.outputs is not None:
         if rows is None:
@@ -55,7 +56,7 @@ def measure(predictor: Predictor, request: EvaluateRequest) -> Line:
                 f"{folder.name}: the task {task!r} gives no rows: leave `outputs` out."
             )
         model = folder.name if folder.shipped else str(folder.path)
-        write_outputs(request.outputs, model, rows, line)
+        write_outputs(request.outputs, model, rows, line, looks=pipeline.looks)
     if (name := engine_name(predictor.engine)) != "torch":
         line["engine"] = name
     return log(folder, line)

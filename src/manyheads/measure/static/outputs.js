@@ -104,7 +104,7 @@ function drawRow(row) {
   for (const [label, share] of row.others) {
     const own = row.truth.includes(label);
     answer.append(element("small", { className: own ? "good" : "" },
-      `${label} ${percent(share)}${own && !row.right ? " (the truth)" : ""}`));
+      `${label} ${share.toFixed(3)}${own && !row.right ? " (the truth)" : ""}`));
   }
   const look = element("button", { type: "button", className: "look", title: row.look ?? "" }, "Copy look");
   look.addEventListener("click", async () => {
@@ -118,7 +118,7 @@ function drawRow(row) {
   return element("tr", {},
     element("td", { className: "number" }, String(row.number + 1)), input,
     element("td", {}, ...row.truth.flatMap((text, n) => (n ? [element("br"), text] : [text]))), answer,
-    element("td", { className: "number" }, row.probability === undefined ? "" : percent(row.probability)),
+    ...(probable ? [element("td", { className: "number" }, percent(row.probability ?? 0))] : []),
     element("td", { className: "number" }, row.score.toFixed(1)),
     element("td", {}, row.look ? look : ""));
 }
@@ -142,7 +142,7 @@ function draw(anew = true) {
     (!asked.wrong || !row.right) && (!asked.near || near(row)) &&
     (!confused || (truth(row) === confused[0] && row.answer === confused[1])));
   rows.sort(ORDERS[order.value]);
-  status.textContent = `${rows.length} of the ${data.rows.length} rows here` +
+  status.textContent = `${rows.length} of ${data.rows.length} rows` +
     (data.count > data.rows.length ? `, the worst of ${data.count}; outputs.jsonl has all` : "");
   body.replaceChildren(...rows.slice(0, room).map(drawRow));
   more.hidden = rows.length <= room;
@@ -155,9 +155,10 @@ form.addEventListener("reset", () => setTimeout(() => {
   for (const each of chips.children) each.ariaPressed = "false";
   draw();
 }));
-const heads = ["#", "Input", "Truth", "Answer", "Probability", "Score", "Look inside"];
+const heads = ["#", "Input", "Truth", "Answer", ...(probable ? ["Probability"] : []), "Score", ""];
 main.append(
-  element("p", {}, `${data.metric}. ${data.wrong} of ${data.count} answers differ from the truth.`));
+  element("p", {}, `${data.metric}` + (data.rows.some((row) => row.truth.length)
+    ? `. ${data.wrong} of ${data.count} answers differ from the truth.` : "")));
 if (data.confusions.length) {
   main.append(element("p", {}, "Truth → answer, the most frequent mistakes:"), chips);
 }
@@ -166,3 +167,4 @@ main.append(form, status,
     element("thead", {}, element("tr", {}, ...heads.map((each) => element("th", {}, each)))), body),
   more);
 draw();
+document.documentElement.dataset.ready = "yes";
