@@ -72,7 +72,13 @@ class UsageError(ManyheadsError):
 
 
 class RecipeError(UsageError):
-    """A recipe has an unknown key, a wrong value, or values that do not go together."""
+    """One or several unknown keys or wrong values of a recipe, or values that contradict."""
+
+    def __str__(self) -> str:
+        """List the mistakes."""
+        if len(self.args) == 1:
+            return str(self.args[0])
+        return "\n".join([f"{len(self.args)} mistakes:", *self.args])
 
 
 class NotFoundError(UsageError):

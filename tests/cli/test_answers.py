@@ -378,9 +378,10 @@ def test_models(call: Call) -> None:
     for name in ("date-en-ko", "digits", "multi30k-en-de-tiny", "transformer-base", "vit-h"):
         assert name in out
     found = json.loads(call("models", "--json").out)
-    assert set(found) == {"models", "recipes", "presets", "licences"}
+    assert set(found) == {"models", "recipes", "presets", "uses", "licences"}
     assert "vit-ti" in found["presets"]
-    assert list(found["licences"]) == found["models"]
+    assert list(found["licences"]) == list(found["uses"]) == found["models"]
+    assert found["uses"]["read-ko"]["use"] == "manyheads read --model read-ko line.png"
     assert "CC BY 2.0 FR, attribution: tatoeba.org" in found["licences"]["enko-en-ko"]["enko"]
     assert out.count("\n  enko-en-ko: enko: Python documentation PSF-2.0") == 1
 
