@@ -146,6 +146,7 @@ def evaluate(
     remote: bool = False,
     split: str = "valid",
     final: bool = False,
+    limit: int | None = None,
     metrics: list[TextMetric] | tuple[TextMetric, ...] = (),
     by_length: bool = False,
     group: str | None = None,

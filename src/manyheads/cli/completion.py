@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 # What stands for a shipped model, recipe or experiment, by the name of the parameter.
-KINDS = {"model": "pretrained", "models": "pretrained", "a": "pretrained", "b": "pretrained"}
+KINDS = {"model": "pretrained", "models": "pretrained", "systems": "pretrained"}
 OWN = {("evaluate", "name"): "pretrained", ("doctor", "name"): "pretrained"}
 OWN |= {("train", "recipe"): "recipes", ("recipe", "name"): "recipes", ("lab", "name"): "labs"}
 
