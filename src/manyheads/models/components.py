@@ -97,10 +97,11 @@ def register_attention(name: str, part: type[MultiHeadAttention]) -> None:
     register(ATTENTIONS, "a kind of attention", name, part, wanted, lacks)
 
 
-def plugins_of(config: object) -> list[str]:
-    """Name the modules of the parts that a Config names."""
+def modules_of_parts(config: object, changes: Mapping[str, object]) -> list[str]:
+    """Name the modules of the parts that a Config names, with a recipe's changes of it."""
     named = ((ATTENTIONS, "attention"), (POSITIONS, "positions"))
-    parts = [table.get(str(getattr(config, key, None))) for table, key in named]
+    names = [(table, changes.get(key, getattr(config, key, None))) for table, key in named]
+    parts = [table.get(str(name)) for table, name in names]
     return [part.__module__ for part in parts if part is not None]
 
 

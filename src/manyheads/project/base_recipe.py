@@ -212,7 +212,7 @@ def read_recipe(path: Path, overrides: Sequence[str] = (), *, stored: bool = Fal
             cls.complete(table)
         recipe = cls.model_validate(table)
     except ValidationError as error:
-        found = RecipeError(*_explain(error, cls), *_of_model(table.get("model")))
+        found = RecipeError(*_explain(error, cls), *_of_model(cls, table.get("model")))
         raise RecipeError(f"{path}: {found}") from None
     except RecipeError as error:
         raise RecipeError(f"{path}: {error}") from None
@@ -320,9 +320,12 @@ def _check_early_stop(recipe: Recipe) -> None:
         )
 
 
-def _of_model(model: object) -> Sequence[str]:
-    """List the mistakes in a [model] table where others keep its recipe from being made."""
-    if not isinstance(model, Mapping):
+def _of_model(cls: type[Recipe], model: object) -> Sequence[str]:
+    """List the mistakes in a [model] table where others keep its recipe from being made.
+
+    None of a Config that holds another, which the whole recipe decides.
+    """
+    if not isinstance(model, Mapping) or cls.config is not Recipe.config:
         return ()
     try:
         _, base, changes = _of_preset(model)
