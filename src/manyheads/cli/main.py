@@ -1,5 +1,6 @@
 """The command `manyheads`."""
 
+import logging
 import os
 import sys
 import time
@@ -18,6 +19,7 @@ from manyheads.cli.show import warn
 from manyheads.cli.table import TABLE, Plugins, load_plugins
 from manyheads.cli.terminal import ReaderGoneError, standard_streams, visible
 from manyheads.errors import (
+    LOG,
     InterruptedRunError,
     ManyheadsError,
     NonFiniteLossError,
@@ -167,7 +169,7 @@ def main() -> None:
     _use_utf8()
     warnings.showwarning = _show_warning
     keep_freed_memory()
-    with standard_streams():
+    with standard_streams(), _remarks():
         try:
             try:
                 app()
@@ -178,6 +180,18 @@ def main() -> None:
         except KeyboardInterrupt as error:
             code = _explain(error)
     sys.exit(code)
+
+
+@contextmanager
+def _remarks() -> Iterator[None]:
+    """Print what is logged as a remark on stderr, as warnings are."""
+    handler = logging.Handler()
+    handler.emit = lambda record: warn(record.getMessage())  # type: ignore[method-assign]
+    LOG.addHandler(handler)
+    try:
+        yield
+    finally:
+        LOG.removeHandler(handler)
 
 
 def _use_utf8() -> None:

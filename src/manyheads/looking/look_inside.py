@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ FORMS = {".html": "a page to explore", ".png": "an image", ".json": "the numbers
 FIGURES = {".png": "an image"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Look:
     """The view of one answer, and the files it can be saved as.
 
@@ -58,6 +59,17 @@ class Look:
         if "translation" in self.told:
             return f"{model}: {self.told['text']}  →  {self.answer}"
         return f"{model}: {self.answer}"
+
+    def __repr__(self) -> str:
+        return f'<Look {self.title}; save("look.html") writes the page>'
+
+    def _repr_html_(self) -> str:
+        """Show the page in a notebook, where its scripts reach nothing but the page itself."""
+        page = escape(self.html())
+        return (
+            '<iframe sandbox="allow-scripts allow-downloads" width="100%" height="720" '
+            f'style="border: 0" srcdoc="{page}"></iframe>'
+        )
 
     @property
     def name(self) -> str:

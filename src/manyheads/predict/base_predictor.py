@@ -60,9 +60,12 @@ class Predictor(Protocol):
         """Return the most positions that it asks of a model, for an export to have as many."""
         return 0
 
-    def __call__(self, given: Any, /) -> Any:
+    def __call__(self, given: Any, /) -> object:
         """Answer raw input: a text, an image, a path, or a list of them."""
         raise UsageError(f"{self.folder.name} cannot be called.")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.folder.name}, {self.folder.recipe.task}>"
 
     def answer(self, request: Any) -> list[Any]:
         """Answer a request: one answer for each of its inputs, in the same order.

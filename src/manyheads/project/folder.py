@@ -21,6 +21,7 @@ from manyheads.data.tokenizers.marian_tokenizer import read_marian
 from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.errors import ChangedFolderError, FolderError, RecipeError, UsageError
 from manyheads.files import append_line, reject_address, write_atomically, write_text
+from manyheads.models.components import modules_of_parts
 from manyheads.models.presets import REGISTERED_BY, preset
 from manyheads.models.resize import resize
 from manyheads.nn.layers.linear import pack
@@ -398,7 +399,7 @@ def _plugins(recipe: Recipe) -> list[str]:
     name = str(recipe.model["preset"])
     parts = (find_task(recipe.task), recipe, preset(name))
     modules = [type(part).__module__ for part in parts]
-    modules.append(REGISTERED_BY.get(name, "manyheads"))
+    modules += [REGISTERED_BY.get(name, "manyheads"), *modules_of_parts(preset(name), recipe.model)]
     return sorted(LOADED | set(filter(None, map(home, modules))))
 
 

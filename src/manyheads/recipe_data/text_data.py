@@ -14,7 +14,7 @@ class PairData(DataTable):
 
     valid: str | None = None  # else hold_out pairs of train
     # Pairs held out of train for validation, by their sources: those that differ only in case or
-    # punctuation stay together. The run folder lists them in held_out.txt.
+    # punctuation stay together. The run folder lists them in held_out.tsv.
     hold_out: int = Field(default=0, ge=0)
     random_state: int = Field(default=0, ge=0)
     # Pairs of another kind, scored in each validation too: what a model must not forget.

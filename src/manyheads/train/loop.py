@@ -1,7 +1,6 @@
 """The training loop: one flat function."""
 
 import math
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import nn
 
-from manyheads.errors import InterruptedRunError, NonFiniteLossError, TrainingError
+from manyheads.errors import LOG, InterruptedRunError, NonFiniteLossError, TrainingError
 from manyheads.streams import stream
 from manyheads.train import average as averages
 from manyheads.train import checkpoint
@@ -301,8 +300,8 @@ def _compare(before: dict[str, str], now: dict[str, str]) -> None:
         if before[name] != now.get(name)
     ]
     if changed:
-        warnings.warn(
+        LOG.warning(
             "Resuming under other conditions, so the result will not be bitwise the same as "
-            f"without the interruption: {'; '.join(changed)}.",
-            stacklevel=3,
+            "without the interruption: %s.",
+            "; ".join(changed),
         )
