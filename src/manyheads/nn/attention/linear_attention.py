@@ -83,7 +83,7 @@ def implied_record(
     return ImpliedRecord(layer_id, q.detach(), k.detach(), mask, *place, record_values(v, [out]))
 
 
-def _visited(layer_id: LayerId, *inputs: Tensor) -> list[Tensor]:
+def _visited(layer_id: LayerId, inputs: tuple[Tensor, ...]) -> list[Tensor]:
     """Pass the sites of queries, keys and values."""
 
     def refuse() -> Tensor:
@@ -117,7 +117,7 @@ class LinearAttention(MultiHeadAttention):
                 "differs from query to query (a causal one): use softmax attention there."
             )
         if is_open():
-            q, k, v = _visited(self.layer_id, q, k, v)
+            q, k, v = _visited(self.layer_id, (q, k, v))
         heads = linear_attend(q, k, v, mask)
         if is_open():
             heads = visit(self.layer_id, f"{self.layer_id.kind} {HEAD}", heads)

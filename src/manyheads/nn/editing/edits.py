@@ -226,12 +226,12 @@ class Edit:
         stack: str,
         layer: int,
         kind: str,
-        head: int,
+        head: int | None,
         *,
         tokens: Sequence[int] | None = None,
         row: int | None = None,
     ) -> Site:
-        """Choose a head's output, before the output projection."""
+        """Choose a head's output, before the output projection; None: of all, in one tensor."""
         return self._site(stack, layer, f"{kind} {HEAD}", head, tokens, row)
 
     def state(
@@ -272,6 +272,10 @@ class Edit:
         """Choose an attention, or one head of it."""
         one = self._site(stack, layer, kind, head, tokens, row)
         return AttentionSite(self, one.site, head, one.tokens, row)
+
+    def at(self, site: LayerId) -> Site:
+        """Choose the site of a record, with all of its heads."""
+        return Site(site, self)
 
     def site(
         self, name: str, *, tokens: Sequence[int] | None = None, row: int | None = None
