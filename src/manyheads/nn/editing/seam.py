@@ -120,7 +120,7 @@ def visit(
     """
     if torch.compiler.is_compiling():
         refuse_compiled() if not _editor.edits else refuse_compiled_edit()
-    site, seat = replace(layer_id, kind=kind), _editor.seat
+    site, seat = LayerId(layer_id.stack, layer_id.layer, kind), _editor.seat
     if keys:
         seat = Seat(rows=seat.rows if seat.stepping else None)
     if partitioned:
@@ -143,7 +143,7 @@ def edited_pattern(
     partitioned: bool = False,
 ) -> Float[Tensor, "row head query key"] | None:
     """Compute and change the map of an attention, if an edit names it; else return None."""
-    site = replace(layer_id, kind=f"{layer_id.kind} {PATTERN}")
+    site = LayerId(layer_id.stack, layer_id.layer, f"{layer_id.kind} {PATTERN}")
     if not any(edits.has(site) for edits in _editor.edits):
         return None
     return visit(layer_id, site.kind, weights(), partitioned=partitioned, keep=False)

@@ -17,7 +17,8 @@ def scorer(translator: Translator, request: HeadsRequest) -> Scorer:
     asked = EvaluateRequest(data=request.data, remote=request.remote, split=request.split)
     corpus, head = corpus_to_measure(recipe.data, asked)
     chosen = evenly_spaced(len(corpus), request.limit)
-    sources, references = ([each[n] for n in chosen] for each in (corpus.source, corpus.references))
+    sources = [corpus.source[n] for n in chosen]
+    references = [corpus.references[n] for n in chosen]
     metric = recipe.evaluate.metrics[0]
 
     def score() -> Statistics:
