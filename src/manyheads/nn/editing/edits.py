@@ -29,6 +29,7 @@ from manyheads.nn.recording.trace import LayerId, Trace
 
 Part = Float[Tensor, "row *head token size"]
 Function = Callable[[Tensor], Tensor]
+LONGEST = 200  # characters of a site's name
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +281,7 @@ class Edit:
         Raises:
             UsageError: this is no name of a site.
         """
-        stack, found, rest = name.rpartition(" layer ")
+        stack, _, rest = name.rpartition(" layer ")
         layer, _, kind = rest.partition(" ")
         head = None
         if f" {HEAD} " in kind:
@@ -289,7 +290,7 @@ class Edit:
         part = kind.rpartition(" ")
         known = kind == STATE or (part[0] == "added" and part[2] in PARTS)
         known = known or bool(part[0] and part[2] in (PATTERN, *INPUTS)) or head is not None
-        if not (stack and found and layer.isdecimal() and known):
+        if not (stack and layer.isdecimal() and known and len(name) < LONGEST):
             raise UsageError(
                 f"{name[:80]!r} is no name of a site. Names are like 'encoder layer 1 state', "
                 "'decoder layer 3 cross head 2', 'decoder layer 3 added feedforward' or "
