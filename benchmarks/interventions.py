@@ -6,6 +6,7 @@ library's module, and by `edit` on ours.
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import torch
@@ -91,15 +92,15 @@ def _compared(
     for number, layer in enumerate(layers):
         with torch.no_grad(), ExitStack() as hooks:
             seen: list[Tensor] = []
-            hooks.enter_context(_hook(layer, lambda x, seen=seen: seen.append(x) or x))
+            hooks.enter_context(_hook(layer, _keeping(seen)))
             theirs(other)
-        with torch.no_grad(), _hook(layer, lambda x, y=seen[0]: _with(x, y)):
+        with torch.no_grad(), _hook(layer, partial(_with, other=seen[0])):
             expected = theirs(one)
         with torch.no_grad(), edit() as changes:
             changes.state("encoder", number + 1, tokens=[TOKEN]).replace(trace)
             patched.append(_relative(ours(one), expected))
         kept: list[Tensor] = []
-        with _hook(layer, lambda x, kept=kept: kept.append(x) or x):
+        with _hook(layer, _keeping(kept)):
             score = theirs(one)[0, 1]
         (gradient,) = torch.autograd.grad(score, kept)
         site = LayerId("encoder", number, "state")
@@ -144,6 +145,14 @@ def _hook(layer: nn.Module, change: Callable[[Tensor], Tensor]) -> Any:
         return change(output)
 
     return layer.register_forward_hook(changed)  # a handle is a context manager
+
+
+def _keeping(kept: list[Tensor]) -> Callable[[Tensor], Tensor]:
+    def keep(x: Tensor) -> Tensor:
+        kept.append(x)
+        return x
+
+    return keep
 
 
 def _with(x: Tensor, other: Tensor) -> Tensor:
