@@ -12,10 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from benchmarks.image_models import CONVERTERS, _hf
+from benchmarks.image_models import _hf
 from benchmarks.marian import TINY, _reference, random_model
 from benchmarks.peers import transformers_library
 from manyheads.lens.cause.patching import attribute
+from manyheads.models.convert.families import CONVERTERS
 from manyheads.models.presets import build
 from manyheads.nn.editing.edits import edit
 from manyheads.nn.recording.trace import LayerId, record

@@ -5,8 +5,8 @@ import numpy as np
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.asks.heads_request import HeadsRequest
 from manyheads.data.even_sample import evenly_spaced
-from manyheads.errors import UsageError
 from manyheads.data.images.pixels import Pixels, predict_all_logits
+from manyheads.errors import UsageError
 from manyheads.measure.head_worth import Scorer
 from manyheads.measure.score import images_to_measure
 from manyheads.measure.text_metrics import Statistics
