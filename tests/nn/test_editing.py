@@ -290,3 +290,36 @@ def test_names_are_read_back() -> None:
                 changes.site(name).zero()
                 assert changes.sites[0].name == name
                 model(ONE, TARGET)
+
+
+@pytest.mark.parametrize("layer", [1, 2])
+def test_an_encoder_resumes_behind_a_layer(layer: int) -> None:
+    """Bitwise the same answer, without the operators of the layers before; edits there go on."""
+    model = translator()
+    with torch.no_grad():
+        with record(states=True) as trace, Operators() as plain:
+            expected = model(ONE, TARGET)
+        state = recorded(trace, LayerId("encoder", layer - 1, "state"))
+        with edit() as changes, Operators() as resumed:
+            changes.resume("encoder", layer, state)
+            assert torch.equal(model(ONE, TARGET), expected)
+        with edit() as changes:
+            changes.resume("encoder", layer, state)
+            changes.state("encoder", layer).zero()
+            zeroed = model(ONE, TARGET)
+        with edit() as changes:
+            changes.state("encoder", layer).zero()
+            assert torch.equal(model(ONE, TARGET), zeroed)
+    assert len(resumed.names) < len(plain.names)
+
+
+def test_what_does_not_resume_is_refused() -> None:
+    model = translator()
+
+    def run() -> None:
+        with torch.no_grad(), edit() as changes:
+            changes.resume("encodr", 1, torch.zeros(1, 4, 8))
+            model(ONE, TARGET)
+
+    with pytest.raises(UsageError, match="'encodr'"):
+        run()

@@ -88,15 +88,24 @@ def patch_states(
         layers: the number of its layers; the first row is what enters them.
         links: for each group the tokens of the input, and those of the other.
     """
-    return torch.stack(
-        [
-            _patched(run, recorded(source, LayerId(stack, layer - 1, STATE)), links, stack, layer)
-            for layer in range(layers + 1)
-        ]
+    # Layers before the patch are computed once: encoders of blocks can go on behind one.
+    resumes = stack != "decoder" and any(
+        each.layer_id == LayerId(stack, 0, "added attention") for each in source
     )
+    with record(states=True) as own:
+        if resumes:
+            run(1)
+    rows = []
+    for layer in range(layers + 1):
+        site = LayerId(stack, layer - 1, STATE)
+        start = recorded(own, site) if resumes and layer else None
+        rows.append(_patched(run, recorded(source, site), links, stack, layer, start))
+    return torch.stack(rows)
 
 
-def _patched(run: Run, other: Tensor, links: Links, stack: str, layer: int) -> Tensor:
+def _patched(
+    run: Run, other: Tensor, links: Links, stack: str, layer: int, start: Tensor | None
+) -> Tensor:
     scores = []
     for first in range(0, len(links), ROWS):
         raise_if_cancelled()
@@ -109,6 +118,8 @@ def _patched(run: Run, other: Tensor, links: Links, stack: str, layer: int) -> T
             return x
 
         with edit() as changes:
+            if start is not None:
+                changes.resume(stack, layer, start)
             changes.state(stack, layer).apply(put)
             scores.append(run(len(some)))
     return torch.cat(scores)

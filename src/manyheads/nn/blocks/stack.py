@@ -6,7 +6,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.nn.blocks.block import DecoderBlock, EncoderBlock
-from manyheads.nn.editing.seam import at_step, at_tokens
+from manyheads.nn.editing.seam import at_step, at_tokens, is_open, remaining
 from manyheads.nn.layers.cache import KeyValue, KeyValueCache
 from manyheads.nn.layers.masks import causal_mask
 from manyheads.nn.recording.trace import LayerId
@@ -27,7 +27,8 @@ class Encoder(nn.Module):
     def forward(self, x: Tokens, mask: Mask | None = None, bias: Bias | None = None) -> Tokens:
         """Give every token a vector that knows its context."""
         at_tokens()
-        for block in self.blocks:
+        x, blocks = remaining(self.blocks, x) if is_open() else (x, self.blocks)
+        for block in blocks:
             x = block(x, mask, bias)
         return track_memory(self.norm(x))
 

@@ -215,6 +215,8 @@ class Edit:
     """The edits of one `with edit()`; several at one site happen in the order they were made."""
 
     sites: list[Site] = field(default_factory=list)
+    starts: dict[str, tuple[int, Tensor]] = field(default_factory=dict)
+    started: set[str] = field(default_factory=set)
     passed: dict[LayerId, int] = field(default_factory=dict)  # with the number of heads, or 0
 
     def head(
@@ -268,6 +270,18 @@ class Edit:
         """Choose an attention, or one head of it."""
         one = self._site(stack, layer, kind, head, tokens, row)
         return AttentionSite(self, one.site, head, one.tokens, row)
+
+    def resume(self, stack: str, layer: int, state: Tensor) -> None:
+        """Let an encoder go on behind a layer, from 1, with its state (1 or row, token, dim).
+
+        So the layers before an edit are computed once for many passes.
+        """
+        self.starts[stack] = layer, state
+
+    def resumed(self, stack: str) -> tuple[int, Tensor] | None:
+        """Return the layer behind which a stack goes on, and its state there."""
+        self.started.add(stack)
+        return self.starts.get(stack)
 
     def at(self, site: LayerId) -> Site:
         """Choose the site of a record, with all of its heads."""
@@ -340,6 +354,9 @@ class Edit:
         Raises:
             UsageError: with the nearest name of a site that the model passed.
         """
+        unused = self.starts.keys() - self.started
+        if unused:
+            raise UsageError(f"No encoder of blocks named {min(unused)!r} ran, so none resumed.")
         for each in self.sites:
             if each.site not in self.passed:
                 raise UsageError(f"No model has the site {each.name!r}{self._nearest(each)}")

@@ -42,6 +42,9 @@ class Edits(Protocol):
     def change(self, site: LayerId, x: Tensor, seat: Seat) -> Tensor:
         """Return the changed tensor, or the same."""
 
+    def resumed(self, stack: str) -> tuple[int, Tensor] | None:
+        """Return the layer behind which a stack goes on, and its state there."""
+
     def has(self, site: LayerId) -> bool:
         """Whether an edit names this site."""
 
@@ -133,6 +136,18 @@ def visit(
             kept = kept.transpose(1, -2).flatten(0, 1).unsqueeze(-2)
         trace.add(ActivationRecord(site, kept, trace.decode_step))
     return x
+
+
+def remaining(blocks: Any, x: Tensor) -> tuple[Tensor, Any]:
+    """Leave out the blocks whose result an open edit has; return its state and the others."""
+    first = layer_id_of(blocks[0].attention)
+    for edits in _editor.edits:
+        found = edits.resumed(first.stack)
+        if found is not None:
+            layer, state = found
+            state = state.to(x).expand(len(x), -1, -1)
+            return visit(LayerId(first.stack, layer - 1), STATE, state), blocks[layer:]
+    return x, blocks
 
 
 def edited_pattern(

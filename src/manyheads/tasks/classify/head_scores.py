@@ -1,5 +1,7 @@
 """Score a classifier once and again, for the worth of its heads."""
 
+from typing import cast
+
 import numpy as np
 
 from manyheads.asks.evaluate_request import EvaluateRequest
@@ -16,8 +18,7 @@ from manyheads.tasks.classify.recipe import ClassifyRecipe
 
 def scorer(classifier: Classifier, request: HeadsRequest) -> Scorer:
     """Classify, and count the right answers in percent."""
-    recipe = classifier.folder.recipe
-    assert isinstance(recipe, ClassifyRecipe)
+    recipe = cast(ClassifyRecipe, classifier.folder.recipe)
     asked = EvaluateRequest(data=request.data, remote=request.remote, split=request.split)
     images, head = images_to_measure(recipe, asked)
     if images.multi_label:

@@ -1,5 +1,7 @@
 """Score a translator once and again, for the worth of its heads."""
 
+from typing import cast
+
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.asks.heads_request import HeadsRequest
 from manyheads.data.even_sample import evenly_spaced
@@ -12,8 +14,7 @@ from manyheads.tasks.translate.recipe import TranslateRecipe
 
 def scorer(translator: Translator, request: HeadsRequest) -> Scorer:
     """Translate greedily, and score by the recipe's first metric."""
-    recipe = translator.folder.recipe
-    assert isinstance(recipe, TranslateRecipe)
+    recipe = cast(TranslateRecipe, translator.folder.recipe)
     asked = EvaluateRequest(data=request.data, remote=request.remote, split=request.split)
     corpus, head = corpus_to_measure(recipe.data, asked)
     chosen = evenly_spaced(len(corpus), request.limit)
