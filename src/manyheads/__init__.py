@@ -22,6 +22,7 @@ HOMES = {
     "looking.look_inside": "look",
     "measure.stored_model": "evaluate",
     "models.presets": "build preset register_preset",
+    "nn.editing.edits": "edit",
     "nn.recording.trace": "record",
     "picture_translation": "read",
     "predict.base_predictor": "Predictor",

@@ -13,6 +13,7 @@ from manyheads.image_search.image_index import ImageIndex, index, search
 from manyheads.looking.look_inside import Look
 from manyheads.measure.score import Line
 from manyheads.models.presets import build, preset, register_preset
+from manyheads.nn.editing.edits import edit
 from manyheads.nn.recording.trace import record
 from manyheads.picture_translation import read
 from manyheads.predict.base_predictor import Predictor
@@ -31,9 +32,9 @@ from manyheads.version import __version__
 
 __all__ = ["Captioner", "Classifier", "Embedder", "Generator", "ImageIndex", "InputWarning"]
 __all__ += ["ManyheadsError", "MaskFiller", "Matcher", "Pipeline", "Predictor", "Reader"]
-__all__ += ["Translator", "WordSpacer", "__version__", "build", "evaluate", "export", "index"]
-__all__ += ["load", "look", "preset", "read", "record", "register_preset", "register_task"]
-__all__ += ["search", "train"]
+__all__ += ["Translator", "WordSpacer", "__version__", "build", "edit", "evaluate", "export"]
+__all__ += ["index", "load", "look", "preset", "read", "record", "register_preset"]
+__all__ += ["register_task", "search", "train"]
 
 # What the implementations take as parameters of a request, written out; a test compares them.
 
@@ -132,6 +133,9 @@ def look(
     language: str | None = None,
     reference: str | None = None,
     prefix: str = "",
+    instead: str | None = None,
+    why: str | None = None,
+    why_not: str | None = None,
     word: str | None = None,
     also: list[str] | tuple[str, ...] = (),
     image_size: Size = None,

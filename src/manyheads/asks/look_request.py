@@ -43,6 +43,25 @@ class LookRequest(Request):
     prefix: Annotated[
         str, Option("Translators: text that the translation begins with.", metavar="TEXT")
     ] = ""
+    # Of translators and classifiers of images:
+    instead: Annotated[
+        str | None,
+        Option(
+            "Translators, classifiers of images: another input; which states make the difference.",
+            metavar="INPUT",
+        ),
+    ] = None
+    why: Annotated[
+        str | None,
+        Option(
+            "Translators, classifiers of images: a word or class, and what speaks for it.",
+            metavar="WORD",
+        ),
+    ] = None
+    why_not: Annotated[
+        str | None,
+        Option("With --why: the other word or class.", name="--not", metavar="WORD"),
+    ] = None
     # Of text models:
     word: Annotated[
         str | None, Option("Texts: a word whose vector is compared between sentences.")

@@ -30,6 +30,7 @@ def run(
         from manyheads.cli.show import print_json, print_tables, warn
         from manyheads.cli.steps import print_steps
         from manyheads.errors import UsageError
+        from manyheads.lens.cause.cause_figures import GROUP, tabulated
         from manyheads.lens.panels import Table
         from manyheads.lens.view.text_view import TextView
         from manyheads.looking.look_inside import FIGURES, FORMS, look_at
@@ -70,6 +71,7 @@ def run(
         if request.reference is not None:
             panels = [each.panel for each in look.view.figures[:1]]
             print_tables([panel for panel in panels if isinstance(panel, Table)])
+        print_tables([tabulated(each) for each in look.view.figures if each.group == GROUP])
     if out is not None or not json:
         written = out or _new_page()
         replaced = written.exists()

@@ -36,6 +36,7 @@ FIRST = 1.0  # seconds that rank 0 has to print what others are silent about
 # Arguments and options that hold a text, which may be empty; an empty path or name is a mistake,
 # such as a variable that is not set: as a path it would be the current folder.
 TEXTS = {"texts", "given", "queries", "--prefix", "--reference", "--word", "--also"}
+TEXTS |= {"--instead", "--why", "--not"}
 # What divides the work of a command among processes, where something does.
 INSTEAD = {"translate": ", with --file FILE --workers N", "serve": ", with --processes N"}
 

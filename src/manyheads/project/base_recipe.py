@@ -6,12 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from functools import partial
 from pathlib import Path
-from types import UnionType
-from typing import Any, ClassVar, Literal, TypeVar, get_args
+from typing import Any, ClassVar, Literal, TypeVar
 
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
 
 from manyheads.asks.evaluate_request import ValidationConfig
 from manyheads.data.text.encoding import is_valid_unicode
@@ -21,6 +19,7 @@ from manyheads.models.presets import PRESETS, preset
 from manyheads.project.migrate import migrate
 from manyheads.project.paths import allow, endings, here
 from manyheads.project.recipe_limits import check_numbers, check_range, short
+from manyheads.project.recipe_mistakes import explain, unknown
 from manyheads.project.registry import find_task, import_installed
 from manyheads.project.toml_file import read_toml
 from manyheads.train.train_config import TrainConfig
@@ -155,7 +154,7 @@ def configure(
     wrong: dict[str, str] = {}
     for key, value in changes.items():
         if key not in usual:
-            wrong[key] = _unknown(f"{table}.{key}", key, ["preset", *usual])
+            wrong[key] = unknown(f"{table}.{key}", key, ["preset", *usual])
         elif key in derived and derived[key] != value:
             wrong[key] = (
                 f"{table}.{key} is {value!r}, but the data make it {derived[key]}: leave it out."
@@ -170,7 +169,7 @@ def configure(
     try:
         config: C = TypeAdapter(type(base)).validate_python({**usual, **right, **derived})
     except ValidationError as error:
-        mistakes += _explain(error, type(base), prefix=(table,))
+        mistakes += explain(error, type(base), prefix=(table,))
     except UsageError:  # values that contradict: perhaps because others were left out as wrong
         if not mistakes:
             raise
@@ -212,7 +211,7 @@ def read_recipe(path: Path, overrides: Sequence[str] = (), *, stored: bool = Fal
             cls.complete(table)
         recipe = cls.model_validate(table)
     except ValidationError as error:
-        found = RecipeError(*_explain(error, cls), *_of_model(cls, table.get("model")))
+        found = RecipeError(*explain(error, cls), *_of_model(cls, table.get("model")))
         raise RecipeError(f"{path}: {found}") from None
     except RecipeError as error:
         raise RecipeError(f"{path}: {error}") from None
@@ -333,44 +332,6 @@ def _of_model(cls: type[Recipe], model: object) -> Sequence[str]:
     except UsageError as error:
         return error.args
     return ()
-
-
-def _explain(error: ValidationError, table: type, prefix: Sequence[str] = ()) -> list[str]:
-    """List the mistakes in a table of this type, each with its full key."""
-    return [_line(detail, table, prefix) for detail in error.errors()]
-
-
-def _line(detail: ErrorDetails, table: type, prefix: Sequence[str]) -> str:
-    location = [str(part) for part in detail["loc"]]
-    key = ".".join([*prefix, *location])
-    if detail["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-        return _unknown(key, location[-1], _allowed(table, location[:-1]))
-    if detail["type"] in ("missing", "missing_argument"):
-        return f"{key} is missing."
-    if detail["type"] in ("dataclass_type", "dict_type", "model_type"):
-        return f"{key} = {short(detail['input'])}: it must be a table of keys and values."
-    reason = detail["msg"].removeprefix("Value error, ")
-    if detail["type"] == "value_error":  # about several keys of a table together
-        return f"{key}: {reason}." if key else f"{reason}."
-    return f"{key} = {short(detail['input'])}: {reason[0].lower()}{reason[1:]}."
-
-
-def _unknown(key: str, name: str, allowed: Sequence[str]) -> str:
-    return f"there is no key {key!r}{nearest(name, allowed)}Allowed: {', '.join(allowed)}."
-
-
-def _allowed(table: Any, location: Sequence[str]) -> list[str]:
-    """List the keys of the table at a location in a recipe."""
-    for name in location:
-        if isinstance(table, type) and issubclass(table, BaseModel):
-            table = table.model_fields[name].annotation
-        else:
-            (table,) = (field.type for field in fields(table) if field.name == name)
-        if isinstance(table, UnionType):  # an optional table
-            table = get_args(table)[0]
-    if is_dataclass(table):
-        return [field.name for field in fields(table)]
-    return list(getattr(table, "model_fields", {}))
 
 
 def _without_none(value: Any) -> Any:

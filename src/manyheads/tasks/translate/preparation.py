@@ -1,13 +1,10 @@
 """From a recipe to what a run needs before its model."""
 
-import hashlib
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import cast
 
 from manyheads.data.even_sample import limited
-from manyheads.data.text.corpus import Corpus, StreamedCorpus
-from manyheads.data.tokenizers.token_store import TokenStore, encode_on_disk
+from manyheads.data.text.corpus import Corpus
 from manyheads.files import write_text
 from manyheads.fit.inputs import digest, has_token_limit, refuse_longer
 from manyheads.generation.special_ids import SpecialIds
@@ -15,7 +12,6 @@ from manyheads.measure.text_metrics import TEXT_METRICS
 from manyheads.predict.task_pipeline import Prepared, Say
 from manyheads.project.folder import CACHE, HELD_OUT, write_vocabularies
 from manyheads.project.sentencepiece_files import (
-    Vocabularies,
     learn_vocabularies,
     load_vocabularies,
     sizes,
@@ -28,7 +24,7 @@ from manyheads.recipe_data.pair_splits import (
     training_corpus,
     with_joined_pairs,
 )
-from manyheads.recipe_data.text_data import PairData
+from manyheads.tasks.translate.encoded_corpus import encoded_corpus
 from manyheads.tasks.translate.initialize import (
     copy_foreign_files,
     foreign_vocabularies,
@@ -36,7 +32,7 @@ from manyheads.tasks.translate.initialize import (
 )
 from manyheads.tasks.translate.recipe import TranslateRecipe
 from manyheads.tasks.translate.task import TranslateTask
-from manyheads.train.ranks import on_first, rank_and_world
+from manyheads.train.ranks import rank_and_world
 
 
 def prepare(recipe: TranslateRecipe, out: Path, say: Say) -> Prepared:
@@ -108,39 +104,3 @@ def prepare(recipe: TranslateRecipe, out: Path, say: Say) -> Prepared:
         write_inputs,
         {"data": digest(*corpus.hashes, *valid.hashes)},
     )
-
-
-def encoded_corpus(
-    corpus: Corpus | StreamedCorpus,
-    vocabularies: Vocabularies,
-    data: PairData,
-    cache: Path,
-    say: Callable[[str], None],
-    *,
-    texts: bool,
-) -> TokenStore | None:
-    """Encode a large corpus into files, or find them; None for one that fits into memory.
-
-    `texts` keeps the texts too, for segmentations and noise that are drawn in each epoch.
-    """
-    if isinstance(corpus, Corpus):
-        return None
-    say(f"encoding {corpus.origin} into {cache}")
-
-    def pairs() -> Iterator[tuple[str, str]]:
-        for number, pair in enumerate(corpus.pairs(), 1):
-            yield pair
-            if number % 1_000_000 == 0:
-                say(f"encoded {number:,} pairs")
-
-    columns = data.model_dump_json(
-        include={"source", "target", "source_column", "target_column", "exclude"}
-    )
-    models = [hashlib.sha256(tokenizer.model).hexdigest() for tokenizer in vocabularies.values()]
-    key = digest(*corpus.hashes, *models, columns, f"texts={texts}")
-
-    def encoded() -> TokenStore:
-        return encode_on_disk(pairs(), tokenizers(vocabularies), cache, key, texts=texts)
-
-    on_first(lambda: encoded() and None)
-    return encoded()  # which finds the files
