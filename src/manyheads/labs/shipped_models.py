@@ -6,11 +6,15 @@ from functools import lru_cache
 from typing import cast
 
 import numpy as np
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from manyheads.data.even_sample import evenly_spaced
+from manyheads.fit.training_images import Pixels
 from manyheads.lens.panels import Interval
 from manyheads.predict.load import load
+from manyheads.predict.image_inputs import ImagePredictor
+from manyheads.recipe_data.image_splits import image_split
 from manyheads.recipe_data.pair_splits import corpus_split
 from manyheads.tasks.translate.predictor import Translator
 from manyheads.tasks.translate.recipe import TranslateRecipe
@@ -65,6 +69,29 @@ def translated(name: str, count: int, root: str | None) -> list[Translated]:
         for (source, reference), (_, tokens) in zip(both, answers, strict=True)
         if tokens
     ]
+
+
+@lru_cache
+def image_model(name: str) -> nn.Module:
+    """Load a shipped classifier, or the image encoder of a shipped matcher."""
+    model = cast("nn.Module", load(name, device="cpu").model)
+    return cast("nn.Module", getattr(model, "images", model))
+
+
+@lru_cache(maxsize=4)
+def images(name: str, count: int, root: str | None) -> tuple[Tensor, Tensor]:
+    """Take validation images of a model from all over: normalised pixels, and labels.
+
+    Raises:
+        NotFoundError: the data are not under the root.
+    """
+    loaded = load(name, device="cpu")
+    recipe, preprocessing = loaded.folder.recipe, cast("ImagePredictor", loaded).preprocessing
+    data = recipe.data if root is None else recipe.data.model_copy(update={"root": root})
+    held = image_split("valid", recipe.model_copy(update={"data": data}))
+    chosen = held.select(evenly_spaced(len(held), count))
+    pixels = Pixels(chosen, preprocessing)[np.arange(len(chosen))]
+    return preprocessing.normalise(pixels), torch.from_numpy(chosen.labels.copy())
 
 
 def resampled(one: Ratio, other: Ratio | None = None) -> Interval:
