@@ -14,6 +14,8 @@ from manyheads.fit.training_images import Pixels
 from manyheads.lens.panels import Interval
 from manyheads.predict.load import load
 from manyheads.predict.image_inputs import ImagePredictor
+from manyheads.recipe_data.caption_data import CaptionRecipe
+from manyheads.recipe_data.caption_splits import captioned_splits
 from manyheads.recipe_data.image_splits import image_split
 from manyheads.recipe_data.pair_splits import corpus_split
 from manyheads.tasks.translate.predictor import Translator
@@ -88,7 +90,9 @@ def images(name: str, count: int, root: str | None) -> tuple[Tensor, Tensor]:
     loaded = load(name, device="cpu")
     recipe, preprocessing = loaded.folder.recipe, cast("ImagePredictor", loaded).preprocessing
     data = recipe.data if root is None else recipe.data.model_copy(update={"root": root})
-    held = image_split("valid", recipe.model_copy(update={"data": data}))
+    recipe = recipe.model_copy(update={"data": data})
+    captioned = isinstance(recipe, CaptionRecipe)
+    held = captioned_splits(recipe)[1].images if captioned else image_split("valid", recipe)
     chosen = held.select(evenly_spaced(len(held), count))
     pixels = Pixels(chosen, preprocessing)[np.arange(len(chosen))]
     return preprocessing.normalise(pixels), torch.from_numpy(chosen.labels.copy())

@@ -19,7 +19,7 @@ from manyheads.lens.cause.patching import permuted, uniform, without_largest, wo
 from manyheads.lens.panels import Cell
 from manyheads.nn.editing.edits import edit
 
-CHANGES = {"uniform": uniform, "permuted": permuted, "largest weight removed": without_largest}
+CHANGES = {"uniform": uniform, "permuted": permuted, "no largest": without_largest}
 PUBLISHED = {"function": 68.0, "content": 21.0}  # % kept under uniform weights, Moradi et al. 2019
 NEAR = 10.0  # points
 # Articles, prepositions, pronouns, conjunctions, auxiliaries and particles, in lower case.
@@ -31,28 +31,29 @@ FUNCTION_WORDS = {
 }
 
 
-def is_function(pieces: list[str], language: str) -> list[bool]:
-    """Tell for each piece of a translation whether its word is a function word of the language.
+def kinds_of(pieces: list[str], language: str) -> list[str]:
+    """Tell for each first piece of a word of a translation whether it is a function word.
+
+    Later pieces of a word, and marks without a letter or digit, have no kind.
 
     Examples:
-        >>> is_function(["▁Der", "▁Rad", "fahrer", "."], "de")
-        [True, False, False, False]
+        >>> kinds_of(["▁Der", "▁Rad", "fahrer", "."], "de")
+        ['function', 'content', '', '']
     """
-    text = "".join(pieces).replace("▁", " ")
-    places, found, at = [], [False] * len(pieces), 0
+    places, found, at = [], [""] * len(pieces), 0
     for piece in pieces:
         places.append([at + piece.startswith("▁"), at + len(piece)])
         at += len(piece)
-    for group in words(places, text):
-        word = "".join(pieces[n] for n in group).strip("▁.,;:!?\"'").lower()
-        for n in group:
-            found[n] = word in FUNCTION_WORDS[language]
+    for group in words(places, "".join(pieces).replace("▁", " ")):
+        word = "".join(pieces[n] for n in group).strip("▁.,;:!?\"'„“").lower()
+        if any(each.isalnum() for each in word):
+            found[group[0]] = "function" if word in FUNCTION_WORDS[language] else "content"
     return found
 
 
 @torch.inference_mode()
 def measure(name: str, size: Size, root: str | None) -> Measured:
-    """Count the steps whose most probable token stays, by kind of word, under each change."""
+    """Count the words whose first piece stays the most probable, by kind, under each change."""
     shipped = translator(name)
     target = shipped.tokenizers.target
     model, last = shipped.model, shipped.model.config.decoder_layers
@@ -62,14 +63,14 @@ def measure(name: str, size: Size, root: str | None) -> Measured:
     for each in translated(name, size.sentences, root):
         read, own = each.target[:, :-1], each.target[0, 1:-1]
         pieces = [target.piece(token) for token in own.tolist()]
-        function = torch.tensor(is_function(pieces, language))
-        kinds = {"function": function, "content": ~function}
+        firsts = kinds_of(pieces, language)
+        kinds = {kind: torch.tensor([each == kind for each in firsts]) for kind in PUBLISHED}
         for kind, chosen in kinds.items():
             counts[kind].append(int(chosen.sum()))
         for change, apply in CHANGES.items():
-            for layers in ("all layers", "last layer"):
+            for layers in ("all", "last"):
                 with edit() as changes:
-                    for layer in range(1 if layers == "all layers" else last, last + 1):
+                    for layer in range(1 if layers == "all" else last, last + 1):
                         changes.attention("decoder", layer, "cross").pattern(apply)
                     same = model(each.source, read)[0, :-1].argmax(dim=-1) == own
                 for kind, chosen in kinds.items():
@@ -106,7 +107,7 @@ def conclude(table: list[list[Cell]]) -> str:
     parts = [
         f"{row[0]} {row[3].mean:.0f}% / {row[4].mean:.0f}%"  # type: ignore[union-attr]
         for row in uniform_rows
-        if str(row[1]).endswith("all layers")
+        if str(row[1]).endswith("all")
     ]
     others = [str(row[-1]) for row in table if not row[2]]
     return (
