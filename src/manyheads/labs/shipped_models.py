@@ -3,17 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from manyheads.data.even_sample import evenly_spaced
 from manyheads.fit.training_images import Pixels
 from manyheads.lens.panels import Interval
-from manyheads.predict.load import load
+from manyheads.models.transformer import Transformer
 from manyheads.predict.image_inputs import ImagePredictor
+from manyheads.predict.load import load
 from manyheads.recipe_data.caption_data import CaptionRecipe
 from manyheads.recipe_data.caption_splits import captioned_splits
 from manyheads.recipe_data.image_splits import image_split
@@ -43,6 +44,12 @@ def translator(name: str) -> Translator:
     return cast("Translator", load(name, device="cpu"))
 
 
+def network(name: str) -> Transformer:
+    """Load the model of a shipped translator."""
+    return cast("Transformer", translator(name).model)
+
+
+@lru_cache(maxsize=8)
 def pairs(name: str, split: str, count: int, root: str | None) -> list[tuple[str, str]]:
     """Take pairs from all over a split that the model's recipe names.
 
@@ -74,10 +81,10 @@ def translated(name: str, count: int, root: str | None) -> list[Translated]:
 
 
 @lru_cache
-def image_model(name: str) -> nn.Module:
+def image_model(name: str) -> Any:
     """Load a shipped classifier, or the image encoder of a shipped matcher."""
-    model = cast("nn.Module", load(name, device="cpu").model)
-    return cast("nn.Module", getattr(model, "images", model))
+    model = load(name, device="cpu").model
+    return getattr(model, "images", model)
 
 
 @lru_cache(maxsize=4)
@@ -88,7 +95,8 @@ def images(name: str, count: int, root: str | None) -> tuple[Tensor, Tensor]:
         NotFoundError: the data are not under the root.
     """
     loaded = load(name, device="cpu")
-    recipe, preprocessing = loaded.folder.recipe, cast("ImagePredictor", loaded).preprocessing
+    recipe: Any = loaded.folder.recipe
+    preprocessing = cast("ImagePredictor", loaded).preprocessing
     data = recipe.data if root is None else recipe.data.model_copy(update={"root": root})
     recipe = recipe.model_copy(update={"data": data})
     captioned = isinstance(recipe, CaptionRecipe)

@@ -10,6 +10,7 @@ from manyheads.labs.bench import Bench, Measured, Outcome, Size
 from manyheads.labs.shipped_models import (
     counted,
     judged,
+    network,
     resampled,
     surely,
     translated,
@@ -56,8 +57,8 @@ def measure(name: str, size: Size, root: str | None) -> Measured:
     """Count the words whose first piece stays the most probable, by kind, under each change."""
     shipped = translator(name)
     target = shipped.tokenizers.target
-    model, last = shipped.model, shipped.model.config.decoder_layers
-    language = shipped.folder.recipe.data.target
+    model, language = network(name), shipped.target
+    last = model.config.decoder_layers
     found: Measured = {kind: {} for kind in PUBLISHED}
     counts: dict[str, list[int]] = {kind: [] for kind in PUBLISHED}
     for each in translated(name, size.sentences, root):

@@ -10,6 +10,7 @@ from manyheads.labs.bench import Bench, Measured, Outcome, Size
 from manyheads.labs.shipped_models import (
     counted,
     judged,
+    network,
     resampled,
     surely,
     translated,
@@ -33,7 +34,7 @@ POINTS = 8  # of integrated gradients, from zero to the input of the encoder
 def replacements(name: str) -> tuple[int, Tensor]:
     """Return the comma, and for every token the one with the most similar embedding."""
     shipped = translator(name)
-    table = F.normalize(shipped.model.embedding.weight.detach().float(), dim=-1)
+    table = F.normalize(network(name).embedding.weight.detach().float(), dim=-1)
     near = torch.cat([(part @ table.T).topk(2).indices[:, 1] for part in table.split(1000)])
     source = shipped.tokenizers.source
     tokens = source.encode(["a, b"])[0]
@@ -46,14 +47,14 @@ def effects(name: str, source: Tensor, read: Tensor, own: Tensor, other: Tensor)
     rows = source.repeat(1 + count, 1)
     rows[range(1, 1 + count), range(count)] = other[:count]
     with torch.inference_mode():
-        logits = translator(name).model(rows, read.expand(len(rows), -1))[:, : len(own)]
+        logits = network(name)(rows, read.expand(len(rows), -1))[:, : len(own)]
         chosen = logits.log_softmax(dim=-1)[:, range(len(own)), own]
     return (chosen[0] - chosen[1:]).T
 
 
 def measures(name: str, source: Tensor, read: Tensor, own: Tensor) -> dict[str, Tensor]:
     """Every measure of the source tokens, (step, token); those of layers with their number."""
-    model = translator(name).model
+    model = network(name)
     parts = {p.layer_id: p for p in model.modules() if isinstance(p, MultiHeadAttention)}
     steps, found = range(len(own)), dict[str, Tensor]()
     with record(states=True, gradients=True) as trace:
@@ -93,7 +94,7 @@ def integrated(name: str, source: Tensor, read: Tensor, own: Tensor) -> Tensor:
     way = ((torch.arange(POINTS) + 0.5) / POINTS)[:, None, None]
     with edit() as changes, record(states=True, gradients=True) as trace:
         changes.state("encoder", 0).apply(lambda x: x * way)
-        logits = translator(name).model(source.expand(POINTS, -1), read.expand(POINTS, -1))
+        logits = network(name)(source.expand(POINTS, -1), read.expand(POINTS, -1))
     x = recorded(trace, LayerId("encoder", -1, STATE))
     scores = logits.log_softmax(dim=-1)[:, range(len(own)), own].sum(dim=0)
     whole = x[-1] / way[-1]
@@ -182,10 +183,7 @@ def run(bench: Bench, size: Size) -> Outcome:
     }
     table = rows(measured)
     bars = {
-        name: {
-            kind: resampled(each)
-            for kind, each in shares(of, REPLACED[0]).items()
-        }
+        name: {kind: resampled(each) for kind, each in shares(of, REPLACED[0]).items()}
         for name, of in measured.items()
     }
     return conclude(table), {"verdicts": table, "bars": bars}

@@ -11,9 +11,9 @@ from manyheads.labs.shipped_models import (
     image_model,
     images,
     judged,
+    network,
     pairs,
     resampled,
-    translator,
 )
 from manyheads.lens.cause.patching import end_early
 from manyheads.lens.panels import Cell
@@ -27,7 +27,7 @@ def texts(name: str, size: Size, root: str | None) -> Measured:
     """Translate with each stack ended after each layer: chrF of each sentence, and BLEU."""
     both = pairs(name, "valid", size.sentences, root)
     references = [reference for _, reference in both]
-    config = translator(name).model.config
+    config = network(name).config
     found: Measured = {}
     for stack in ("encoder", "decoder"):
         last = getattr(config, f"{stack}_layers")
@@ -49,14 +49,14 @@ def classes(name: str, size: Size, root: str | None) -> Measured:
     """Classify with the encoder ended after each layer: 100 for each right answer, else 0."""
     model = image_model(name)
     pixels, labels = images(name, size.images, root)
-    last = model.config.layers  # type: ignore[union-attr]
+    last = model.config.layers
     found: Measured = {}
     for layer in range(1, last + 1):
         with edit() as changes:
             end_early(changes, "encoder", layer, last)
             right = model(pixels).argmax(dim=-1) == labels
         found[str(layer)] = {"scores": [100.0 * each for each in right.tolist()]}
-    return {"encoder": found, "norm": model.config.norm}  # type: ignore[union-attr]
+    return {"encoder": found, "norm": model.config.norm}
 
 
 def rows(measured: dict[str, Measured]) -> list[list[Cell]]:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
-from manyheads.labs.shipped_models import counted, judged, resampled, surely, translated, translator
+from manyheads.labs.shipped_models import counted, judged, network, resampled, surely, translated
 from manyheads.lens.panels import Cell, number
 from manyheads.nn.attention.attention import MultiHeadAttention
 from manyheads.nn.editing.edits import recorded
@@ -45,7 +45,7 @@ def idle_shares(
 @torch.inference_mode()
 def measure(name: str, size: Size, root: str | None) -> Measured:
     """Measure every attention of a model on its own translations."""
-    model = translator(name).model
+    model = network(name)
     parts = {p.layer_id: p for p in model.modules() if isinstance(p, MultiHeadAttention)}
     found: Measured = {}
     for each in translated(name, size.sentences, root):
@@ -87,7 +87,7 @@ def rows(measured: dict[str, Measured]) -> list[list[Cell]]:
             sink = surely(resampled((weight, None), (uniform, None))) > 0
             idle = surely(resampled((norm, None), (weight, None))) < 0
             verdict = judged(sink and idle, sink and idle and (share.low or 0) > HALF)
-            cells = [share, resampled((norm, None)), resampled((uniform, None)).mean]
+            cells: list[Cell] = [share, resampled((norm, None)), resampled((uniform, None)).mean]
             table.append([name, kind, int(layer), f"> {HALF:g}", *cells, verdict])
     return table
 

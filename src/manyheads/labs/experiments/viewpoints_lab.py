@@ -19,20 +19,26 @@ from manyheads.streams import stream
 PROPERTIES = ("colour", "nearness", "content")
 
 
-def correlation(a: Tensor, b: Tensor) -> Tensor:
-    """Pearson's correlation of two maps, (*, query, key), over pairs; queries' means removed.
+def preference(maps: Tensor, likeness: Tensor) -> Tensor:
+    """How much more alike than others the tokens are that a head attends to.
 
-    A token with itself does not count.
+    In standard deviations over the other tokens, mean over queries; uniform maps have 0.
+
+    Args:
+        maps: weights (*, query, key) of the same tokens; the weight of a token on itself is left
+            out, and the rest is scaled to 1.
+        likeness: of every two tokens, (*, query, key).
     """
-    others = ~torch.eye(a.shape[-1], dtype=torch.bool)
-    a, b = (x[..., others].unflatten(-1, (len(others), -1)) for x in (a, b))
-    a, b = ((x - x.mean(dim=-1, keepdim=True)).flatten(-2) for x in (a, b))
-    return F.cosine_similarity(a, b, dim=-1)
+    others = ~torch.eye(maps.shape[-1], dtype=torch.bool)
+    w, x = (each[..., others].unflatten(-1, (len(others), -1)) for each in (maps, likeness))
+    x = x - x.mean(dim=-1, keepdim=True)
+    x = x / x.square().mean(dim=-1, keepdim=True).sqrt().clamp_min(1e-6)
+    return (w / w.sum(dim=-1, keepdim=True).clamp_min(1e-12) * x).sum(dim=-1).mean(dim=-1)
 
 
 @torch.inference_mode()
 def heads(model: nn.Module, pixels: Tensor) -> Tensor:
-    """Correlate the map of each head with each property: (image, layer, head, property).
+    """What each head prefers by each property: (image, layer, head, property).
 
     Colour is the negative distance of the patches' mean pixels, nearness that of their places,
     content the cosine of what the layer reads.
@@ -51,7 +57,7 @@ def heads(model: nn.Module, pixels: Tensor) -> Tensor:
         maps = each.weights()[:, :, -len(places) :, -len(places) :]
         near = -torch.cdist(places, places)[None]
         both = (-torch.cdist(shades, shades), near, state @ state.transpose(1, 2))
-        found.append(torch.stack([correlation(maps, x[:, None]) for x in both], dim=-1))
+        found.append(torch.stack([preference(maps, x[:, None]) for x in both], dim=-1))
     return torch.stack(found, dim=1)
 
 
@@ -65,9 +71,7 @@ def untrained(model: nn.Module, seed: int) -> nn.Module:
 def spread(found: Tensor) -> dict[str, list[float]]:
     """How far the heads of a layer lie apart, mean over layers, for each property and image."""
     apart = (found.amax(dim=2) - found.amin(dim=2)).mean(dim=1)
-    return {
-        name: [round(x, 4) for x in apart[:, n].tolist()] for n, name in enumerate(PROPERTIES)
-    }
+    return {name: [round(x, 4) for x in apart[:, n].tolist()] for n, name in enumerate(PROPERTIES)}
 
 
 def measure(name: str, size: Size, root: str | None) -> Measured:
@@ -104,8 +108,8 @@ def conclude(table: list[list[Cell]]) -> str:
     ]
     models = len({row[0] for row in table})
     return (
-        "That the heads of a layer look for more different things than those of untrained "
-        f"models, in {models} image encoders: {'; '.join(parts)}."
+        "That what the heads of a layer prefer lies further apart than in untrained "
+        f"models, of {models} image encoders: {'; '.join(parts)}."
     )
 
 
