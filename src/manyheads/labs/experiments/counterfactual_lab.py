@@ -52,7 +52,7 @@ def kinds_of(pieces: list[str], language: str) -> list[str]:
     return found
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def measure(name: str, size: Size, root: str | None) -> Measured:
     """Count the words whose first piece stays the most probable, by kind, under each change."""
     shipped = translator(name)

@@ -46,7 +46,7 @@ def effects(name: str, source: Tensor, read: Tensor, own: Tensor, other: Tensor)
     count = source.shape[1] - 1  # not the end
     rows = source.repeat(1 + count, 1)
     rows[range(1, 1 + count), range(count)] = other[:count]
-    with torch.inference_mode():
+    with torch.no_grad():
         logits = network(name)(rows, read.expand(len(rows), -1))[:, : len(own)]
         chosen = logits.log_softmax(dim=-1)[:, range(len(own)), own]
     return (chosen[0] - chosen[1:]).T

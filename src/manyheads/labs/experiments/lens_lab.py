@@ -44,7 +44,7 @@ def texts(name: str, size: Size, root: str | None) -> Measured:
     return found | {"norm": config.norm}
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def classes(name: str, size: Size, root: str | None) -> Measured:
     """Classify with the encoder ended after each layer: 100 for each right answer, else 0."""
     model = image_model(name)

@@ -33,7 +33,7 @@ def take_out(changes: Edit, heads: list[Head]) -> None:
         changes.head(*head).zero()
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def importance(name: str, heads: list[Head], size: Size, root: str | None) -> dict[Head, float]:
     """Loss of the reference translations of training sentences without each head, nats a token."""
     both, tokenizers = pairs(name, "train", size.ordered, root), translator(name).tokenizers

@@ -42,7 +42,7 @@ def idle_shares(
     return shares[0], shares[1], float((100 / seen[rows]).mean())
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def measure(name: str, size: Size, root: str | None) -> Measured:
     """Measure every attention of a model on its own translations."""
     model = network(name)

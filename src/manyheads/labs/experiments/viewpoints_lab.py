@@ -36,7 +36,7 @@ def preference(maps: Tensor, likeness: Tensor) -> Tensor:
     return (w / w.sum(dim=-1, keepdim=True).clamp_min(1e-12) * x).sum(dim=-1).mean(dim=-1)
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def heads(model: nn.Module, pixels: Tensor) -> Tensor:
     """What each head prefers by each property: (image, layer, head, property).
 
