@@ -16,7 +16,7 @@ import torch
 
 import manyheads
 from manyheads.data.images.captioned_images import CaptionedImages
-from manyheads.fit.training_images import Pixels
+from manyheads.data.images.pixels import Pixels
 from manyheads.recipe_data.caption_data import CaptionData
 from manyheads.recipe_data.caption_splits import read_captioned
 from manyheads.tasks.match.predictor import Matcher

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import manyheads
-from manyheads.fit.training_images import Pixels
+from manyheads.data.images.pixels import Pixels
 from manyheads.recipe_data.caption_splits import read_captioned
 from manyheads.tasks.caption.predictor import Captioner
 from manyheads.tasks.caption.task import caption, references

@@ -16,7 +16,7 @@ import torch
 from PIL import Image
 
 from manyheads.data.images.digits import read_digits
-from manyheads.fit.training_images import predict_logits
+from manyheads.data.images.pixels import predict_logits
 from manyheads.image_search import index_writer as writer
 from manyheads.predict.image_inputs import ImageInput
 from manyheads.tasks.classify.predictor import Classifier

@@ -189,3 +189,18 @@ def test_every_path_of_the_others(task: str, seen: set[int]) -> None:
     model(text)
     evaluate(model)
     assert seen == {2}
+
+
+@pytest.mark.parametrize("name", ["ctranslate2", "onnx", "openvino"])
+def test_other_engines_refuse_an_edit(name: str) -> None:
+    """They would answer as if nothing had been changed."""
+    engine = find_engine(name)(None, 1)
+
+    def run() -> None:
+        with manyheads.edit(), engine.running():
+            pass
+
+    with engine.running():
+        pass
+    with pytest.raises(UsageError, match=f"engine {name}"):
+        run()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from manyheads.lens.view import report as module
+from manyheads.lens.thumbnail import data_url
 from manyheads.lens.view.report import LIBRARIES, STATIC, modules, report
 from tests.lens import examples, views
 from tests.schema import errors
@@ -151,11 +151,11 @@ def test_the_schema_refuses(change: dict[str, Any], reason: str) -> None:
 def test_images_are_small_and_small_ones_exact() -> None:
     """The digits of 8 x 8 pixels stay what they are; a photo becomes a JPEG of 1024 pixels."""
     digit = torch.arange(64, dtype=torch.uint8).view(8, 8)
-    assert module._image(digit).startswith("data:image/png;base64,")
+    assert data_url(digit).startswith("data:image/png;base64,")
     generator = torch.Generator().manual_seed(0)
     coarse = torch.randint(0, 256, (30, 20, 3), generator=generator, dtype=torch.uint8)
     photo = coarse.repeat_interleave(100, 0).repeat_interleave(100, 1)
-    address = module._image(photo)
+    address = data_url(photo)
     assert address.startswith("data:image/jpeg;base64,")
     assert len(address) < 500_000
 

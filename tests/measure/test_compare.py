@@ -5,18 +5,29 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.torch import load_file, save_file
 
-from manyheads import load
+from manyheads import comparison, load
 from manyheads.asks.evaluate_request import TextMetric
 from manyheads.comparison import compare
 from manyheads.data import split_register as splits
 from manyheads.data.split_register import Split
 from manyheads.errors import DataError, NotFoundError, UsageError
+from manyheads.measure import bootstrap
 from manyheads.measure.stored_model import evaluate
+from manyheads.measure.text_metrics import Statistics
 from manyheads.tasks.translate.predictor import Translator
 from manyheads.train.checkpoint import sha256
-from tests.made import numbers, read_jsonl, write_lines, write_numbers
+from tests.made import (
+    numbers,
+    read_jsonl,
+    trained,
+    write_hashes,
+    write_lines,
+    write_numbers,
+)
 
 SOURCE, TARGET = numbers(8, seed=1)  # what write_numbers wrote as validation
 
@@ -124,7 +135,7 @@ def test_what_cannot_be_compared(own_translator: Path, classifier: Path, tmp_pat
     """Neither a model nor a file; a model that does not translate; another pair of languages."""
     with pytest.raises(NotFoundError, match=r"no model 'nothing'.*Nor is it a file"):
         compare(str(own_translator), "nothing")
-    with pytest.raises(UsageError, match="does not translate"):
+    with pytest.raises(UsageError, match=r"not of one task \(classify, translate"):
         compare(str(classifier), str(own_translator))
     with pytest.raises(UsageError, match="translate en-de and en-ko"):
         compare(str(own_translator), "date-en-ko")
@@ -159,3 +170,85 @@ def test_the_other_models_test_split_needs_final(own_translator: Path, tmp_path:
     (other / "manyheads.json").write_text(json.dumps(manifest), encoding="utf-8")
     with pytest.raises(UsageError, match="is a test split"):
         compare(str(own_translator), str(other), data=f"{tmp_path}/sets/numbers/test")
+
+
+def test_several_systems_against_the_first(tmp_path: Path) -> None:
+    """Each pair as if alone; a p-value just below the level is none of two (Holm)."""
+    right = [f"word {number}" for number in range(400)]
+    files = {"a": 40, "b": 50, "c": 60}  # wrong lines
+    for name, wrong in files.items():
+        lines = [*("x",) * wrong, *right[wrong:]]
+        write_lines(tmp_path / f"{name}.de", lines)
+    write_lines(tmp_path / "right.de", right)
+    names = [str(tmp_path / f"{name}.de") for name in files]
+    data = str(tmp_path / "right.de")
+    found = compare(*names, data=data, metrics=["exact"], samples=200)["all"]["exact"]
+    assert [each["value"] for each in found["scores"]] == [90.0, 87.5, 85.0]
+    alone = compare(names[0], names[2], data=data, metrics=["exact"], samples=200)["all"]["exact"]
+    assert found["pairs"][1]["p_bootstrap"] == alone["p_bootstrap"]
+    assert alone["pairs"] == [{key: alone[key] for key in alone["pairs"][0]}]
+    assert found["pairs"][1]["difference"]["value"] == pytest.approx(-5.0)
+    assert found["pairs"][1]["better"] == "a"
+
+
+@pytest.mark.parametrize(
+    ("p", "better"),
+    [((0.03, 0.04), [None, None]), ((0.02, 0.04), ["b", "b"]), ((0.06, 0.001), [None, "b"])],
+)
+def test_holm(
+    p: tuple[float, float], better: list[str | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The least p-value of two is compared with half the level, the next with the level."""
+    given = iter(p)
+
+    def compared(*_: object, **__: object) -> bootstrap.Comparison:
+        interval, value = bootstrap.Interval(1.0, 0.0, 2.0), next(given)
+        return bootstrap.Comparison(interval, interval, interval, value, value)
+
+    monkeypatch.setattr(bootstrap, "compare", compared)
+    table = [Statistics.mean(np.array([1.0]), "")] * 3
+    found = comparison._compare("accuracy", table, 100, 1)
+    assert [each["better"] for each in found["pairs"]] == better
+
+
+def test_classifiers(classifier: Path, tmp_path: Path) -> None:
+    """By the images that each gets right; the score is that of the evaluation."""
+    worse = tmp_path / "worse"
+    shutil.copytree(classifier, worse)
+    weights = load_file(worse / "model.safetensors")
+    save_file({name: -tensor for name, tensor in weights.items()}, worse / "model.safetensors")
+    write_hashes(worse / "manyheads.json")
+    found = compare(str(classifier), str(worse), str(classifier), samples=100)
+    assert found["examples"] == evaluate(str(classifier))["images"]
+    accuracy = found["all"]["accuracy"]
+    for path, score in zip((classifier, worse), accuracy["scores"], strict=False):
+        assert score["value"] == pytest.approx(evaluate(str(path))["all"]["accuracy"]["value"])
+    assert accuracy["pairs"][1]["difference"] == {"value": 0.0, "low": 0.0, "high": 0.0}
+    assert accuracy["pairs"][1]["better"] is None
+    page = comparison.comparison_page(found)
+    assert page.count("<tr>") == 2 * 4  # two metrics, with a head and three systems each
+    assert "no clear difference" in page
+    with pytest.raises(UsageError, match="`metrics` are those of translators"):
+        compare(str(classifier), str(worse), metrics=["bleu"])
+
+
+def test_readers() -> None:
+    """By the mistakes in each line."""
+    model = str(trained("reader"))
+    found = compare(model, model, samples=100)["all"]
+    for metric, scores in found.items():
+        expected = pytest.approx(evaluate(model)["all"][metric]["value"])
+        assert [each["value"] for each in scores["scores"]] == [expected, expected]
+        assert scores["better"] is None
+
+
+def test_a_task_without_scores_of_examples(tmp_path: Path) -> None:
+    """Scores side by side, and no test."""
+    write_lines(tmp_path / "lines.txt", ["오늘은 날씨가 좋다.", "내일 다시 만나자."])
+    model, data = "korean-spacing-lstm", str(tmp_path / "lines.txt")
+    found = compare(model, model, data=data)["all"]
+    line = evaluate(model, data=data)["all"]
+    assert found.keys() == line.keys()
+    for metric, scores in found.items():
+        assert scores["scores"] == [{"value": line[metric]["value"]}] * 2
+        assert scores["pairs"] == []

@@ -17,9 +17,9 @@ from manyheads.data.augment.augment import Augmentation
 from manyheads.data.batching.batches import CaptionBatch
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_set import Preprocessing
+from manyheads.data.images.pixels import Pixels
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, Tokenizer, TokenizerConfig
 from manyheads.errors import DataError, UsageError
-from manyheads.fit.training_images import Pixels
 from manyheads.generation.text_decoding import Translation
 from manyheads.models.captioner import Captioner, CaptionerConfig
 from manyheads.models.vit import VitConfig

@@ -17,9 +17,9 @@ from manyheads.data.augment.augment import Augmentation
 from manyheads.data.batching.batches import MatchBatch
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_set import Preprocessing
+from manyheads.data.images.pixels import Pixels
 from manyheads.data.tokenizers.tokenizer import END, PAD, Tokenizer, TokenizerConfig
 from manyheads.errors import DataError
-from manyheads.fit.training_images import Pixels
 from manyheads.models.matcher import Matcher, MatcherConfig
 from manyheads.models.vit import VitConfig
 from manyheads.tasks.match.task import (

@@ -7,6 +7,7 @@ from pydantic import model_validator
 
 from manyheads.asks.option import Option
 from manyheads.asks.request import AnyPath, Request, Several
+from manyheads.bounded_numbers import Count
 from manyheads.errors import nearest
 
 TextMetric = Literal["bleu", "chrf", "ter", "exact", "bleu_lc_tok"]
@@ -15,10 +16,17 @@ Remote = Annotated[bool, Option("Read data by addresses that the model's recipe 
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluateConfig:
-    """The [evaluate] table of what writes texts: the metrics; the first is the main one."""
+class ValidationConfig:
+    """The [evaluate] table of every task."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+    limit: Count | None = None  # validation examples of a run, from all over the data; None: all
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateConfig(ValidationConfig):
+    """The [evaluate] table of what writes texts: the metrics; the first is the main one."""
 
     metrics: tuple[TextMetric, ...] = ("bleu",)
 
@@ -39,6 +47,7 @@ class EvaluateRequest(Request):
     final: Annotated[bool, Option("Allow a test split: measure it once, after all choices.")] = (
         False
     )
+    limit: Count | None = None  # examples, from all over the data
     # Of translators only:
     metrics: Annotated[
         Several[str],

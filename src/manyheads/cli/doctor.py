@@ -1,8 +1,7 @@
 """manyheads doctor."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -69,21 +68,9 @@ def _print(diagnosis: "Diagnosis") -> None:
 
 
 def _more(finding: "Finding") -> str:
+    from manyheads.doctor.finding import settings_text
+
     lines = [*(f"  {each}" for each in finding.evidence), finding.remedy]
     if finding.settings:
-        lines.append(f"Try: {' '.join(_setting(*each) for each in finding.settings.items())}")
+        lines.append(f"Try: {settings_text(finding.settings)}")
     return "\n".join(lines)
-
-
-def _setting(key: str, value: object) -> str:
-    """Write a change as the command line of `manyheads train` takes it."""
-    text = _toml(value)
-    return f"{key}='{text}'" if " " in text else f"{key}={text}"
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {_toml(each)}" for key, each in value.items()) + " }"
-    if isinstance(value, str):
-        return f'"{value}"'
-    return f"{value:g}" if isinstance(value, float) else str(value)

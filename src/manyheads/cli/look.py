@@ -30,7 +30,7 @@ def run(
         from manyheads.cli.show import print_json, print_tables, warn
         from manyheads.cli.steps import print_steps
         from manyheads.errors import UsageError
-        from manyheads.lens.cause.figures import GROUP, tabulated
+        from manyheads.lens.cause.cause_figures import GROUP, tabulated
         from manyheads.lens.panels import Table
         from manyheads.lens.view.text_view import TextView
         from manyheads.looking.look_inside import FIGURES, FORMS, look_at

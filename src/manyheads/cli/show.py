@@ -54,6 +54,29 @@ def print_evaluation(line: Mapping[str, Any], folder: Path, *, as_json: bool) ->
         warn(f"{line['data']}: {remark}")
 
 
+def print_runs(
+    lines: Sequence[Mapping[str, Any]], folders: Sequence[Path], *, as_json: bool
+) -> None:
+    """Print the scores of runs with different seeds, with their means and standard deviations."""
+    from statistics import mean, stdev
+
+    from manyheads.lens.panels import Table
+
+    values = {name: [line["all"][name]["value"] for line in lines] for name in lines[0]["all"]}
+    means = {name: mean(each) for name, each in values.items()}
+    spreads = {name: stdev(each) for name, each in values.items()}
+    if as_json:
+        runs = [{"model": str(at), **line} for at, line in zip(folders, lines, strict=True)]
+        print_json({"runs": runs, "mean": means, "standard_deviation": spreads})
+        return
+    rows: list[list[Any]] = [
+        [str(at), *(f"{values[name][n]:.2f}" for name in values)] for n, at in enumerate(folders)
+    ]
+    for what, each in (("mean", means), ("standard deviation", spreads)):
+        rows.append([what, *(f"{each[name]:.2f}" for name in values)])
+    print_tables([Table(f"{lines[0]['data']}, {len(lines)} seeds", ["run", *values], rows)])
+
+
 def _print_classes(line: Mapping[str, Any]) -> None:
     """Print the classes, the worst first, and what is mistaken for what."""
     width = max(map(len, line["classes"]))

@@ -1,6 +1,28 @@
 """Examples from all over a data set, whose order may mean something."""
 
+from typing import Protocol, Self, TypeVar
+
 import numpy as np
+
+
+class Selectable(Protocol):
+    """Examples of which some can be taken."""
+
+    def __len__(self) -> int:
+        """Count them."""
+
+    def select(self, indices: np.ndarray) -> Self:
+        """Take those at these indices."""
+
+
+S = TypeVar("S", bound=Selectable)
+
+
+def limited(examples: S, limit: int | None) -> S:
+    """Take at most `limit` examples, evenly from the first to the last; all of them if None."""
+    if limit is None or limit >= len(examples):
+        return examples
+    return examples.select(evenly_spaced(len(examples), limit))
 
 
 def evenly_spaced(count: int, limit: int) -> np.ndarray:

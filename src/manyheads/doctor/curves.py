@@ -6,7 +6,7 @@ of the five shipped models are far on the healthy side of each; see docs/doctor.
 
 import numpy as np
 
-from manyheads.doctor.finding import Findings, finding, rounded
+from manyheads.doctor.finding import Finding, Findings, finding, rounded
 from manyheads.generation.output_monitor import SIGNS
 from manyheads.predict.task_pipeline import pipeline_of
 from manyheads.project.base_recipe import Recipe
@@ -36,6 +36,14 @@ SCORE_POINTS = 1.0  # of a percentage or BLEU, below which nothing is said howev
 # At or above this a score on real data is rare, and a leak common.
 TOO_GOOD = dict.fromkeys(("accuracy", "exact", "f1", "map"), 99.95) | {"bleu": 95.0, "chrf": 97.0}
 MANY = 200  # validation examples; of fewer, all right is no miracle
+
+
+def judged(history: History, recipe: Recipe, *, started: bool, finished: bool) -> list[Finding]:
+    """Apply the rules about curves; one that `started` from trained weights may fall little."""
+    rules = [non_finite, diverged, spikes, overfitting]
+    if not started:
+        rules += [too_slow, *([too_short] if finished else [])]
+    return [each for rule in rules for each in rule(history, recipe)]
 
 
 def non_finite(history: History, recipe: Recipe) -> Findings:

@@ -140,13 +140,7 @@ def _metrics(run: RunInspection, diagnosis: Diagnosis) -> None:
             diagnosis.not_looked_at.append(
                 f"the shape of the loss curve: {len(history)} lines are too few (train.log_every)"
             )
-    checks = [curves.non_finite, curves.diverged, curves.spikes, curves.overfitting]
-    if not run.started:
-        checks.append(curves.too_slow)
-        if run.finished:
-            checks.append(curves.too_short)
-    for check in checks:
-        diagnosis.findings += check(history, recipe)
+    diagnosis.findings += curves.judged(history, recipe, started=run.started, finished=run.finished)
 
 
 def _samples(run: RunInspection, diagnosis: Diagnosis) -> Samples | None:

@@ -69,3 +69,21 @@ def rounded(value: float) -> float:
 def cut(text: str, length: int = 90) -> str:
     """Shorten an example for a terminal."""
     return labels.cut(" ".join(text.split()), length)
+
+
+def settings_text(settings: Mapping[str, Any]) -> str:
+    """Write changes as the command line of `manyheads train` takes them."""
+    return " ".join(_setting(key, value) for key, value in settings.items())
+
+
+def _setting(key: str, value: object) -> str:
+    text = _toml(value)
+    return f"{key}='{text}'" if " " in text else f"{key}={text}"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_toml(each)}" for key, each in value.items()) + " }"
+    if isinstance(value, str):
+        return f'"{value}"'
+    return f"{value:g}" if isinstance(value, float) else str(value)

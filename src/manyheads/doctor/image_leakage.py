@@ -16,11 +16,11 @@ from manyheads.data.checks.leakage import (
     predictiveness,
 )
 from manyheads.data.images.image_set import ImageSet, Preprocessing
+from manyheads.data.images.pixels import Pixels
 from manyheads.doctor.finding import SHOWN, Findings, finding
 from manyheads.doctor.run_batches import random_sample
 from manyheads.doctor.text_leakage import MANY, SOME
 from manyheads.errors import DataError
-from manyheads.fit.training_images import Pixels
 
 TRAIN_IMAGES, VALID_IMAGES = 5_000, 1_000
 

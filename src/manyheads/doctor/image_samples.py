@@ -8,9 +8,9 @@ import torch
 from torch import nn
 
 from manyheads.data.images.image_set import ImageSet, Preprocessing
+from manyheads.data.images.pixels import predict_all_logits
 from manyheads.doctor import image_leakage
 from manyheads.doctor.run_batches import Examined, Predictions, Samples, random_sample
-from manyheads.fit.training_images import predict_all_logits
 from manyheads.recipe_data.image_data import ImageRecipe
 from manyheads.recipe_data.image_splits import image_splits
 from manyheads.train.training_task import Task

@@ -1,5 +1,6 @@
 """Check of a run's weights: whether they are finite, and how far they have moved."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -40,10 +41,14 @@ def measure(run: RunInspection, model: nn.Module) -> Weights | None:
     if not matrices:
         return None
     moved = torch.stack([(new - old).norm() / old.norm() for old, new in matrices])
-    usual = torch.stack([old.square().mean().sqrt() for old, _ in matrices]).median()
     rates = [line["learning_rate"] for line in run.history.training]
     largest = max(rates, default=run.recipe.train.learning_rate)
-    return Weights(float(moved.median()), largest / float(usual))
+    return Weights(float(moved.median()), largest / usual_size([old for old, _ in matrices]))
+
+
+def usual_size(matrices: Sequence[torch.Tensor]) -> float:
+    """Return the size of a typical weight: the median of the matrices' root mean squares."""
+    return float(torch.stack([each.float().square().mean().sqrt() for each in matrices]).median())
 
 
 def not_numbers(model: nn.Module) -> Findings:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from manyheads.data.even_sample import limited
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_set import ImageSet
 from manyheads.errors import DataError, RecipeError
@@ -34,13 +35,18 @@ def images_digest(*parts: ImageSet) -> str:
 def training_images(recipe: ImageRecipe, out: Path, say: Say) -> tuple[ImageSet, ImageSet]:
     """Read every training and validation image once; report what was left out, or stop."""
     train, valid = image_splits(recipe)
-    return readable(train, valid, recipe, out, say)
+    return readable(train, valid, recipe, out, say, recipe.evaluate.limit)
 
 
 def readable(
-    train: ImageSet, valid: ImageSet, recipe: ImageRecipe, out: Path, say: Say
+    train: ImageSet,
+    valid: ImageSet,
+    recipe: ImageRecipe,
+    out: Path,
+    say: Say,
+    limit: int | None = None,
 ) -> tuple[ImageSet, ImageSet]:
-    """Open every image once; report what was left out, or stop.
+    """Open every image once; report what was left out, or stop. `limit` is that of validation.
 
     Raises:
         DataError: an image cannot be read, and data.on_error is "stop".
@@ -60,7 +66,7 @@ def readable(
             f"left out {len(lost):,} images that cannot be read, listed in {out / LEFT_OUT}: "
             f"{_first(lost)}"
         )
-    return train, valid
+    return train, limited(valid, limit)
 
 
 def readable_captions(
@@ -68,7 +74,8 @@ def readable_captions(
 ) -> tuple[CaptionedImages, CaptionedImages]:
     """The same for images with captions, whose unreadable ones are left out already."""
     images = readable(train.images, valid.images, recipe, out, say)
-    return replace(train, images=images[0]), replace(valid, images=images[1])
+    valid = replace(valid, images=images[1])
+    return replace(train, images=images[0]), limited(valid, recipe.evaluate.limit)
 
 
 def prepared_with_captions(

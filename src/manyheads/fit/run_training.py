@@ -1,14 +1,12 @@
 """From a recipe to a trained model in a run folder."""
 
 import shutil
-import tomllib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-import tomli_w
 import torch
 from torch import nn
 
@@ -17,16 +15,17 @@ from manyheads.errors import (
     FolderError,
     InterruptedRunError,
     OutputError,
-    RecipeError,
     UsageError,
 )
-from manyheads.files import remove_unfinished, write_text
-from manyheads.fit.launch import forget_launch, launched_before, note_launch
+from manyheads.files import remove_unfinished
+from manyheads.fit.elastic_restart import forget_launch, launched_before, note_launch
 from manyheads.fit.observer import PrintObserver, RunObserver, SilentObserver
+from manyheads.fit.resumption import store_recipe
+from manyheads.fit.training_watch import TrainingWatch
 from manyheads.measure.stored_model import measure as measure_model
 from manyheads.predict.load import load
 from manyheads.predict.task_pipeline import Pipeline, pipeline_of
-from manyheads.project.base_recipe import Recipe, differences, read_recipe, write_recipe
+from manyheads.project.base_recipe import Recipe, read_recipe, write_recipe
 from manyheads.project.capacity import check_memory
 from manyheads.project.folder import (
     CACHE,
@@ -39,9 +38,7 @@ from manyheads.project.folder import (
     write_weights,
 )
 from manyheads.project.lock import LOCK, locked
-from manyheads.project.migrate import migrate
 from manyheads.project.paths import allow, find_recipe
-from manyheads.project.toml_file import read_toml
 from manyheads.streams import stream
 from manyheads.train import checkpoint
 from manyheads.train.checkpoint import checkpoints
@@ -57,7 +54,10 @@ from manyheads.train.ranks import LostRankError, agreed, exchange, joined, on_fi
 from manyheads.train.train_config import Precision
 from manyheads.train.training_task import Task
 
-REWRITTEN = ("recipe.toml", "preprocessing.json")  # when a run of an older version is resumed
+REWRITTEN = (
+    "recipe.toml",
+    "preprocessing.json",
+)  # when a resumed run changes its recipe, or is of an older version
 
 
 @stop_with_torchrun()
@@ -76,7 +76,8 @@ def train(
         recipe: the name of a shipped recipe, the path of a TOML file, or a recipe that was read.
         changes: of keys of the file, such as "train.steps=200"; "train.muon=" takes one out.
         out: the run folder; new, unless resume. runs/NAME for a file NAME.toml if None.
-        resume: go on from the newest checkpoint in `out`.
+        resume: go on from the newest checkpoint in `out`; the length, the validation and the log
+            may change (`fit/resumption.py`).
         observer: called with the progress; prints a line an event to stderr if None.
 
     Returns:
@@ -156,9 +157,9 @@ def _train(
         _refuse_other_data(environment)
         if first:
             remove_unfinished(out)
-            migrated = _write_recipe(out, resolved)
+            rewritten = store_recipe(out, resolved, recipe.train, observer.say)
             write_inputs(out)
-            if migrated:
+            if rewritten:
                 refresh_manifest(out, [n for n in REWRITTEN if (out / n).exists()])
     with agreed():
         parts = inputs(out, recipe)
@@ -185,17 +186,25 @@ def _train(
         "precision": precision,
         "ranks": str(world),
     }
+    settings = replace(recipe.train, precision=precision)
+    watch = None
+    if first:
+        newest = checkpoint.newest(out / "state")
+        watch = TrainingWatch(observer, recipe, task, out, step=newest.step if newest else 0)
+        watch.examine(model)
+        if world == 1 and not recipe.train.compile:
+            watch.estimate(model, settings)
     wrapped = prepare(model, recipe.train)
     try:
         fit(
             wrapped,
             task,
-            replace(recipe.train, precision=precision),
+            settings,
             out,
             seed=recipe.seed,
             environment=versions() | here | environment | parts,
             save_best=keep,
-            observer=observer,
+            observer=watch or observer,
         )
     except InterruptedRunError as error:
         raise InterruptedRunError(
@@ -207,6 +216,9 @@ def _train(
         raise OutputError(f"{error} {_saved(out)}") from None
     except LostRankError as error:
         raise LostRankError(f"{error} {_saved(out)}") from error
+    finally:
+        if watch is not None:
+            watch.draw(ended=True)
     with gathered(model):
         # There already, unless a finished run's file was damaged and it is resumed.
         if recipe.train.early_stop is None:
@@ -217,7 +229,8 @@ def _train(
 def _measure(recipe: Recipe, out: Path, pipeline: Pipeline[Any, Any]) -> dict[str, Any]:
     shutil.rmtree(out / CACHE, ignore_errors=True)
     predictor = load(out, threads=recipe.train.threads or None)
-    line = measure_model(predictor, pipeline.after_training(predictor))
+    request = pipeline.after_training(predictor)
+    line = measure_model(predictor, request.model_copy(update={"limit": recipe.evaluate.limit}))
     forget_launch(out)
     return line
 
@@ -268,26 +281,3 @@ def _refuse_other_inputs(out: Path, parts: dict[str, str]) -> None:
             f"{out / other[0]} is not the file that the run began with: its ids would mean "
             "something else. Put that file back, or start another run with another `out`."
         )
-
-
-def _write_recipe(out: Path, text: str) -> bool:
-    """Write the resolved recipe, or check that a resumed run has the same.
-
-    Returns whether the run was begun by an older version, whose keys were renamed.
-    """
-    path = out / "recipe.toml"
-    if not path.exists():
-        write_text(path, text)
-        return False
-    before = read_toml(path)
-    migrated = bool(migrate(before))
-    stored = tomli_w.dumps(before)
-    if before != tomllib.loads(text):
-        changed = "\n".join(differences(stored, text))
-        raise RecipeError(
-            f"The run in {out} was started with another recipe:\n{changed}\n"
-            "Resume it with the same recipe, or start another run with another `out`."
-        )
-    if migrated:
-        write_text(path, stored)
-    return migrated

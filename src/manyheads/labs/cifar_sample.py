@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from manyheads.data.augment.augment import Augmentation
 from manyheads.data.images.image_set import ImageSet, Preprocessing, hold_out
-from manyheads.fit.training_images import ROWS, Pixels
+from manyheads.data.images.pixels import ROWS, Pixels
 from manyheads.labs import lab_training as learn
 from manyheads.models.resnet import ResNetConfig
 from manyheads.models.vit import VitConfig

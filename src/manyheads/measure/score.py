@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from manyheads.asks.evaluate_request import EvaluateRequest
+from manyheads.data.even_sample import limited
 from manyheads.data.images.image_set import ImageSet
 from manyheads.data.split_register import find_registered_splits
 from manyheads.data.text.corpus import Sentences
@@ -25,6 +26,7 @@ def images_to_measure(recipe: ImageRecipe, request: EvaluateRequest) -> tuple[Im
         images = image_split(request.split, recipe)
     else:
         images = read_images(here(request.data), recipe)
+    images = limited(images, request.limit)
     return images, heading(images.origin, images.hashes, request, recipe.data)
 
 
@@ -34,6 +36,7 @@ def sentences_to_measure(data: SentenceData, request: EvaluateRequest) -> tuple[
         lines = sentence_split(request.split, data)
     else:
         lines = sentences(here(request.data), data)
+    lines = limited(lines, request.limit)
     return lines, heading(lines.origin, lines.hashes, request, data)
 
 
@@ -80,6 +83,7 @@ def heading(
         "registered": [entry.name for entry in known],
         "sha256": list(hashes),
         "final": final,
+        **({"limit": request.limit} if request.limit else {}),
     }
 
 

@@ -32,6 +32,12 @@ class Statistics(NamedTuple):
     value: Callable[[np.ndarray], float]  # the score, from the sum of any rows
     signature: str
 
+    @classmethod
+    def mean(cls, values: np.ndarray, signature: str) -> "Statistics":
+        """Make those of a score that is the mean of a value for each example."""
+        rows = np.stack([values, np.ones(len(values))], axis=1)
+        return cls(rows, lambda sums: float(sums[0] / sums[1]), signature)
+
 
 class Metric:
     """A text metric: returns the Score of outputs, given references and their language.

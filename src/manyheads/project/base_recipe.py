@@ -13,13 +13,14 @@ import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
+from manyheads.asks.evaluate_request import ValidationConfig
 from manyheads.data.text.encoding import is_valid_unicode
 from manyheads.errors import RecipeError, UsageError, nearest
 from manyheads.models.model_config import ModelConfig
 from manyheads.models.presets import PRESETS, preset
 from manyheads.project.migrate import migrate
 from manyheads.project.paths import allow, endings, here
-from manyheads.project.ranges import check_numbers, check_range, short
+from manyheads.project.recipe_limits import check_numbers, check_range, short
 from manyheads.project.registry import find_task, import_installed
 from manyheads.project.toml_file import read_toml
 from manyheads.train.train_config import TrainConfig
@@ -83,6 +84,7 @@ class Recipe(Table, ABC):
     model: dict[str, Any]
     data: DataTable
     train: TrainConfig
+    evaluate: ValidationConfig = ValidationConfig()
 
     @property
     def origin(self) -> Converted | None:
@@ -212,6 +214,7 @@ def write_recipe(recipe: Recipe, config: ModelConfig) -> str:
     """
     table = _without_none(recipe.model_dump(mode="python"))
     table["model"] = _without_none({"preset": recipe.model["preset"]} | asdict(config))
+    table = {name: each for name, each in table.items() if each != {}}
     for name in recipe.tables_not_written():
         del table[name]
     try:

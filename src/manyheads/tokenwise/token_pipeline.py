@@ -10,6 +10,7 @@ from typing import Any, ClassVar, TypeVar, cast
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.asks.export_request import ParityRequest
 from manyheads.asks.look_request import LookRequest
+from manyheads.data.even_sample import limited
 from manyheads.data.split_register import reject_test_split
 from manyheads.data.text.corpus import Sentences
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, Tokenizer, TokenizerConfig
@@ -103,6 +104,7 @@ class TokenPipeline(Pipeline[R, P]):
                 f"left out {examples.left_out:,} of {len(train):,} lines, longer than "
                 f"train.max_length = {recipe.train.max_length} tokens"
             )
+        valid = limited(valid, recipe.evaluate.limit)
         measured = self.examples(recipe, valid, reader, train=False)
         config = recipe.config(vocabulary=len(reader))
         refuse_longer(config, examples.lengths.max(), measured.lengths.max())

@@ -38,6 +38,7 @@ class Progress:
     index: int = 0  # batches of this epoch already used
     seconds: float = 0.0
     best: float | None = None  # of the early-stopping metric
+    metric: str = ""  # that metric
     stale: int = 0  # validations since it improved
     stopped: bool = False
     unlogged: Sums = field(default_factory=Sums)  # of steps since the last line of the log

@@ -8,6 +8,13 @@ from manyheads.train.train_config import EarlyStop
 from manyheads.train.training_task import lower_is_better
 
 
+def still_stopped(progress: Progress, rule: EarlyStop | None) -> bool:
+    """Tell whether a run that was stopped early stays so by a rule that may have changed."""
+    if rule is None or progress.metric not in ("", rule.metric):
+        return False
+    return progress.stale >= rule.patience
+
+
 def improved(progress: Progress, metrics: dict[str, float], rule: EarlyStop | None) -> bool:
     """Note a validation in the progress; say whether the weights are now the ones to keep.
 
@@ -23,6 +30,9 @@ def improved(progress: Progress, metrics: dict[str, float], rule: EarlyStop | No
             f"train.early_stop.metric is {rule.metric!r}, but validation measures "
             f"{', '.join(metrics)}."
         )
+    if progress.metric not in ("", rule.metric):  # of a resumed run: no comparable values
+        progress.best, progress.stale = None, 0
+    progress.metric = rule.metric
     value = metrics[rule.metric]
     better = progress.best is None or (
         value < progress.best if lower_is_better(rule.metric) else value > progress.best

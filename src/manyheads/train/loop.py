@@ -19,7 +19,7 @@ from manyheads.train import checkpoint
 from manyheads.train.checkpoint import Progress
 from manyheads.train.device import autocast, memory_errors
 from manyheads.train.distribute import RankTask, summed, unwrapped, whole
-from manyheads.train.early_stop import improved
+from manyheads.train.early_stop import improved, still_stopped
 from manyheads.train.history import NON_FINITE
 from manyheads.train.interrupt import stop_signals
 from manyheads.train.layer_groups import freeze, set_frozen_eval
@@ -43,7 +43,10 @@ class Observer(Protocol):
     """Receives the events of a run, such as a progress bar."""
 
     def progress(self, step: int, steps: int, line: dict[str, float]) -> None:
-        """Called after every step; `line` is the newest line of the metrics log."""
+        """Called after every step.
+
+        `line` is the newest line of the metrics log, with the loss of this step as "step_loss".
+        """
 
     def validated(self, step: int, metrics: dict[str, float]) -> None:
         """Called after every validation."""
@@ -116,6 +119,7 @@ def fit(
     if rank == 0:
         _compare(progress.conditions, environment)
     progress.conditions = environment
+    progress.stopped = progress.stopped and still_stopped(progress, config.early_stop)
     first_step, events = progress.step, folder / "events" if config.tensorboard else None
     log: MetricsLog | NoLog = NoLog()
     with agreed():
@@ -151,7 +155,8 @@ def fit(
                     line = meter.line(step, progress.epoch, learning_rate(step, config))
                     log.write(line)
                 if rank == 0:
-                    watch.tell(observer.progress, step, config.steps, line)
+                    now = {**line, "step_loss": made.loss}
+                    watch.tell(observer.progress, step, config.steps, now)
                 if step % config.validate_every == 0 or step == config.steps:
                     average_statistics(plain)
                     average.before_validation(plain, step)

@@ -70,6 +70,33 @@ class OwnBackward(Protocol[B_contra]):
         ...
 
 
+EXAMPLES = 8  # outputs that are shown of a validation
+
+
+class Example(NamedTuple):
+    """An output for one validation example, as it is shown."""
+
+    source: str  # a text, or the name of an image
+    output: str
+    truth: str
+    image: str = ""  # a data URL
+
+
+@runtime_checkable
+class Shown(Protocol):
+    """A task that keeps a few outputs of its last validation."""
+
+    examples: Sequence[Example]
+
+
+@runtime_checkable
+class Rehearsal(Protocol):
+    """A task whose validation takes longer before its model has learned to end its outputs."""
+
+    def rehearse(self, model: nn.Module) -> float:
+        """Return the seconds of a validation with outputs as long as the right ones."""
+
+
 def lower_is_better(metric: str) -> bool:
     """Say which way a metric points, by the end of its name."""
     return metric.endswith(("loss", "perplexity", "ter", "cer"))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from statistics import mode
+from typing import Any
 
 import numpy as np
 
@@ -52,6 +53,16 @@ class Corpus:
 
     def __len__(self) -> int:
         return len(self.source)
+
+    def select(self, indices: np.ndarray) -> "Corpus":
+        """Take the pairs at these indices; they keep their lines."""
+        columns: dict[str, Any] = {
+            name: [values[i] for i in indices]
+            for name in ("source", "target", "groups", "links", "others")
+            if (values := getattr(self, name))
+        }
+        lines = self.lines or range(self.first_line, self.first_line + len(self))
+        return replace(self, **columns, lines=[lines[i] for i in indices])
 
     def extended(self, pairs: Iterable[tuple[str, str]]) -> "Corpus":
         """Return this corpus with pairs behind it that are in no file; their lines are 0."""
@@ -202,6 +213,10 @@ class Sentences:
 
     def __len__(self) -> int:
         return len(self.lines)
+
+    def select(self, indices: np.ndarray) -> "Sentences":
+        """Take the sentences at these indices."""
+        return replace(self, lines=[self.lines[i] for i in indices])
 
     def describe(self, indices: Iterable[int]) -> str:
         """Return the file and line numbers of sentences, for messages."""

@@ -69,7 +69,8 @@ def contributions(run: Callable[[], Float[Tensor, ""]]) -> Contributions:
         run: runs the model on one input, without a search, and returns the score.
 
     Raises:
-        UsageError: nothing that adds to a residual stream leads to the score.
+        UsageError: nothing that adds to a residual stream leads to the score, or the model ran
+            more than once.
     """
     with torch.no_grad(), record(states=True) as seen:
         run()
@@ -89,6 +90,11 @@ def contributions(run: Callable[[], Float[Tensor, ""]]) -> Contributions:
 
     def leaf(site: LayerId) -> Callable[[Tensor], Tensor]:
         def cut(x: Tensor) -> Tensor:
+            if site in leaves:
+                raise UsageError(
+                    f"{site} ran twice: contributions are those of one pass, which reads all "
+                    "tokens at once. Run the model once, and not step by step."
+                )
             leaves[site] = x.detach().requires_grad_()
             return leaves[site]
 

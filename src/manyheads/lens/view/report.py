@@ -6,7 +6,6 @@ Its content security policy allows only the scripts, styles and images in the fi
 import base64
 import hashlib
 import html
-import io
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,16 +14,15 @@ from typing import Any
 from torch import Tensor
 
 from manyheads.lens.colours import AGAINST, AGAINST_NIGHT, IDENTITY, NIGHT, PAPER
-from manyheads.lens.thumbnail import thumbnail
+from manyheads.lens.thumbnail import data_url
+from manyheads.lens.view.compressed_weights import Packed, pack
 from manyheads.lens.view.image_view import ImageView
-from manyheads.lens.view.packing import Packed, pack
 from manyheads.lens.view.text_view import MapView, TextView, clearest
 from manyheads.strict_json import dumps
 
 STATIC = Path(__file__).parent / "static"
 LIBRARIES = ("d3-path", "d3-array", "d3-selection", "d3-shape")  # in order of dependency
 LIMIT = 4_900_000  # characters of a page; weights use the space left by figures and labels
-DETAILED = 128  # up to this side in pixels an image is stored losslessly
 
 View = TextView | ImageView
 
@@ -105,7 +103,7 @@ def _drawn(
         "told": dict(metadata or {}),
         "name": name,
         "open": {"site": _opening(view)},
-        "image": None if pixels is None else _image(pixels),
+        "image": None if pixels is None else data_url(pixels),
         "colours": {
             "light": PAPER,
             "dark": NIGHT,
@@ -183,15 +181,3 @@ def _opening(view: View) -> str | None:
         return view.maps[-1].site
     cross = [found for found in view.maps if found.kind == "decoder cross"]
     return clearest(cross or view.maps).site
-
-
-def _image(pixels: Tensor) -> str:
-    """Encode an image as a data URL."""
-    from PIL import Image
-
-    grey = pixels.ndim == 3 and pixels.shape[-1] == 1
-    image = Image.fromarray(thumbnail(pixels[..., 0] if grey else pixels).cpu().numpy())
-    kind = "png" if max(image.size) <= DETAILED else "jpeg"
-    content = io.BytesIO()
-    image.save(content, kind, quality=88)
-    return f"data:image/{kind};base64,{base64.b64encode(content.getvalue()).decode()}"

@@ -1,7 +1,6 @@
 """One layer of an encoder or a decoder: attention and feed-forward, each inside a residual."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from jaxtyping import Float
@@ -12,6 +11,7 @@ from manyheads.nn.editing.seam import STATE, is_open, layer_id_of, visit
 from manyheads.nn.layers.cache import KeyValue, KeyValueCache
 from manyheads.nn.layers.residual import PostNorm, PreNorm
 from manyheads.nn.recording.features import record_features
+from manyheads.nn.recording.trace import LayerId
 from manyheads.nn.shapes import BeamVectors, Bias, Kept, Mask, Tokens
 
 ResidualFactory = Callable[[], PostNorm | PreNorm]
@@ -33,7 +33,7 @@ class AttentionBlock(nn.Module):
         layer_id = layer_id_of(self.attention) if is_open() else None
         if layer_id is None or layer_id.layer:
             return x
-        return visit(replace(layer_id, layer=-1), STATE, x)
+        return visit(LayerId(layer_id.stack, -1), STATE, x)
 
     def left(self, x: Tokens) -> Tokens:
         """Pass the site behind a block."""

@@ -3,7 +3,6 @@
 Stacks and kinds are those of legends; layers and heads count from 1, tokens and rows from 0.
 """
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -30,10 +29,7 @@ from manyheads.nn.recording.trace import LayerId, Trace
 
 Part = Float[Tensor, "row *head token size"]
 Function = Callable[[Tensor], Tensor]
-SITE = re.compile(
-    rf"(?P<stack>.+) layer (?P<layer>\d+) (?P<kind>{STATE}|added ({'|'.join(PARTS)})"
-    rf"|.+ ({'|'.join((HEAD, PATTERN, *INPUTS))}))(?: (?P<head>\d+))?"
-)
+LONGEST = 200  # characters of a site's name
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,17 +281,23 @@ class Edit:
         Raises:
             UsageError: this is no name of a site.
         """
-        found = SITE.fullmatch(name)
-        needs_head = found is not None and found["kind"].endswith(f" {HEAD}")
-        if found is None or (needs_head and found["head"] is None):
+        stack, _, rest = name.rpartition(" layer ")
+        layer, _, kind = rest.partition(" ")
+        head = None
+        if f" {HEAD} " in kind:
+            kind, _, number = kind.rpartition(" ")
+            head = int(number) if number.isdecimal() else None
+        part = kind.rpartition(" ")
+        known = kind == STATE or (part[0] == "added" and part[2] in PARTS)
+        known = known or bool(part[0] and part[2] in (PATTERN, *INPUTS)) or head is not None
+        if not (stack and layer.isdecimal() and known and len(name) < LONGEST):
             raise UsageError(
                 f"{name[:80]!r} is no name of a site. Names are like 'encoder layer 1 state', "
                 "'decoder layer 3 cross head 2', 'decoder layer 3 added feedforward' or "
                 "'decoder layer 3 cross q'."
             )
-        head = None if found["head"] is None else int(found["head"])
-        layer, first = int(found["layer"]), int(found["kind"] != STATE)
-        return self._site(found["stack"], layer, found["kind"], head, tokens, row, first=first)
+        first = int(kind != STATE)
+        return self._site(stack, int(layer), kind, head, tokens, row, first=first)
 
     def _site(
         self,

@@ -118,9 +118,8 @@ def visit(
     Raises:
         UsageError: torch.compile traces the model, or an edit does not fit the tensor.
     """
-    if torch.compiler.is_compiling():
-        refuse_compiled() if not _editor.edits else refuse_compiled_edit()
-    site, seat = replace(layer_id, kind=kind), _editor.seat
+    _refuse_compiling()
+    site, seat = LayerId(layer_id.stack, layer_id.layer, kind), _editor.seat
     if keys:
         seat = Seat(rows=seat.rows if seat.stepping else None)
     if partitioned:
@@ -143,7 +142,7 @@ def edited_pattern(
     partitioned: bool = False,
 ) -> Float[Tensor, "row head query key"] | None:
     """Compute and change the map of an attention, if an edit names it; else return None."""
-    site = replace(layer_id, kind=f"{layer_id.kind} {PATTERN}")
+    site = LayerId(layer_id.stack, layer_id.layer, f"{layer_id.kind} {PATTERN}")
     if not any(edits.has(site) for edits in _editor.edits):
         return None
     return visit(layer_id, site.kind, weights(), partitioned=partitioned, keep=False)
@@ -152,12 +151,14 @@ def edited_pattern(
 def at_tokens(first: int = 0) -> None:
     """Say which tokens a stack is about to read: a whole sequence, from this index on."""
     if is_open():
+        _refuse_compiling()
         _editor.seat = Seat(first)
 
 
 def at_step(position: int | None) -> None:
     """Say that a stack is about to read one token a beam, with this index."""
     if is_open():
+        _refuse_compiling()
         _editor.seat = Seat(position, stepping=True, rows=_editor.seat.rows)
 
 
@@ -186,12 +187,17 @@ def site_name(site: LayerId, head: int | None = None) -> str:
     return f"{site}" if head is None else f"{site} {head}"
 
 
+def _refuse_compiling() -> None:
+    if torch.compiler.is_compiling():
+        refuse_compiled_edit() if _editor.edits else refuse_compiled()
+
+
 def refuse_engine(name: str) -> None:
     """Raise an error if an edit is open while another engine than torch runs a model."""
     if _editor.edits:
         raise UsageError(
             f"An edit is open, but the engine {name} computes a whole model at once and nothing "
-            "inside it can be changed: load the model with engine='torch'."
+            "inside it can be changed: load the model with `engine='torch'`."
         )
 
 

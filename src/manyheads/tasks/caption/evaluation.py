@@ -10,10 +10,10 @@ from torch import Tensor
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.asks.export_request import ParityRequest
 from manyheads.data.batching.batches import pad
-from manyheads.data.even_sample import evenly_spaced
+from manyheads.data.even_sample import evenly_spaced, limited
 from manyheads.data.images.captioned_images import CaptionedImages
+from manyheads.data.images.pixels import Pixels
 from manyheads.engines.engine_parity import Parity
-from manyheads.fit.training_images import Pixels
 from manyheads.generation.special_ids import special_ids
 from manyheads.measure.parity_inputs import compare_engines, data_to_compare, examples_to_compare
 from manyheads.measure.score import Line, heading, refuse_report, scored
@@ -35,6 +35,7 @@ def captions_to_measure(
         captions = captioned_split(request.split, recipe)
     else:
         captions = read_given(request.data, recipe.data)
+    captions = limited(captions, request.limit)
     return captions, heading(captions.images.origin, captions.images.hashes, request, recipe.data)
 
 

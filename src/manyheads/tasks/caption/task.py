@@ -1,5 +1,6 @@
 """Captions: images in, a text in a language out; cross-entropy per token, exact match and chrF."""
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,24 +13,26 @@ from torch import Tensor, nn
 
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.asks.evaluate_request import EvaluateConfig, TextMetric
-from manyheads.bounds import Count
+from manyheads.bounded_numbers import Count
 from manyheads.data.augment.augment import Augmentation
 from manyheads.data.batching.batches import CaptionBatch, pad
 from manyheads.data.batching.buckets import rank_part, shuffled
+from manyheads.data.even_sample import evenly_spaced
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_set import Preprocessing
+from manyheads.data.images.pixels import Pixels
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, Tokenizer
 from manyheads.decode.step import Hypothesis, Step
 from manyheads.errors import DataError
-from manyheads.fit.training_images import ImageTrainConfig, Pixels, TrainingImages
-from manyheads.generation.batched_search import batches, check_search, plan, search
+from manyheads.fit.training_images import ImageTrainConfig, TrainingImages
+from manyheads.generation.batched_search import ROWS, batches, check_search, plan, search
 from manyheads.generation.special_ids import special_ids
 from manyheads.generation.text_decoding import Translation
 from manyheads.generation.token_details import describe
 from manyheads.measure.text_metrics import TEXT_METRICS, Score
 from manyheads.streams import generator
 from manyheads.train.losses import projected_cross_entropy
-from manyheads.train.training_task import Indices, Loss
+from manyheads.train.training_task import EXAMPLES, Indices, Loss
 
 LONGEST = 128  # tokens of a caption, unless the [decode] table says otherwise
 
@@ -150,8 +153,25 @@ class CaptionTask(TrainingImages[CaptionTrainConfig]):
             model, self.tokenizer, self.valid, list(self.references), DecodeConfig(beams=1)
         )
         texts = [best.text for best, *_ in outputs]
+        rights = list(self.references.items())
+        self.examples = [
+            self.example(rights[n][0][0], texts[n], " / ".join(rights[n][1]))
+            for n in evenly_spaced(len(texts), EXAMPLES)
+        ]
         scores = caption_scores(texts, self.references, self.metrics)
         return {name: score.value for name, score in scores.items()}
+
+    def rehearse(self, model: nn.Module) -> float:
+        """Return the seconds of a validation with captions as long as the right ones, from some."""
+        wanted = list(self.references)
+        some = [wanted[n] for n in evenly_spaced(len(wanted), ROWS)]
+        rights = [self.references[each][0] for each in some]
+        lengths = np.array([len(each) for each in self.tokenizer.encode(rights)])
+        longest = int(lengths.mean() + lengths.max()) // 2 + 1
+        began = time.monotonic()
+        decode = DecodeConfig(beams=1, max_length=longest)
+        caption(model, self.tokenizer, self.valid, some, decode)
+        return (time.monotonic() - began) / len(some) * len(wanted)
 
 
 References = dict[tuple[int, str], list[str]]  # by image and language

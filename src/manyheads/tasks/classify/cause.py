@@ -7,8 +7,8 @@ from torch import Tensor
 
 from manyheads.asks.look_request import LookRequest
 from manyheads.errors import UsageError, nearest
+from manyheads.lens.cause.cause_figures import GROUP, Columns, part_figures, patch_figures
 from manyheads.lens.cause.contributions import contributions
-from manyheads.lens.cause.figures import GROUP, Columns, part_figures, patch_figures
 from manyheads.lens.cause.patching import Run
 from manyheads.lens.panels import Figure, Heat
 from manyheads.nn.recording.attention_record import AttentionRecord

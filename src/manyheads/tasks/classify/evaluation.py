@@ -14,8 +14,8 @@ from torch import Tensor
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.asks.export_request import ParityRequest
 from manyheads.data.images.image_set import ImageSet
+from manyheads.data.images.pixels import Pixels, predict_all_logits
 from manyheads.engines.engine_parity import Parity
-from manyheads.fit.training_images import Pixels, predict_all_logits
 from manyheads.measure.bootstrap import Interval
 from manyheads.measure.parity_inputs import (
     compare_engines,
@@ -24,7 +24,7 @@ from manyheads.measure.parity_inputs import (
     relative_difference,
 )
 from manyheads.measure.score import images_to_measure, refuse_report, scored
-from manyheads.measure.text_metrics import Score
+from manyheads.measure.text_metrics import Score, Statistics
 from manyheads.tasks.classify.class_metrics import (
     BINS,
     bootstrap,
@@ -172,6 +172,24 @@ def evaluate(predictor: Classifier, request: EvaluateRequest) -> dict[str, Any]:
     images, head = images_to_measure(cast(ClassifyRecipe, predictor.folder.recipe), request)
     measured = measure(predictor, images.relabel(predictor.labels))
     return head | scored(measured.scores) | measured.details
+
+
+def statistics(
+    predictor: Classifier, request: EvaluateRequest
+) -> tuple[dict[str, Any], dict[str, Statistics]]:
+    """Return what scores are computed from, for each image; nothing with several classes each."""
+    images, head = images_to_measure(cast(ClassifyRecipe, predictor.folder.recipe), request)
+    images = images.relabel(predictor.labels)
+    if images.multi_label:
+        return head, {}
+    logits = predict_all_logits(predictor.model, Pixels(images, predictor.preprocessing))
+    labels = torch.from_numpy(images.labels)
+    right = (logits.argmax(dim=1) == labels).double().numpy()
+    losses = F.nll_loss(F.log_softmax(logits, dim=-1), labels, reduction="none").double().numpy()
+    return head, {
+        "accuracy": Statistics.mean(100 * right, "share of images whose class is right"),
+        "loss": Statistics.mean(losses, "mean cross-entropy, natural logarithm"),
+    }
 
 
 def parity(reference: Classifier, exported: Classifier, request: ParityRequest) -> Parity:

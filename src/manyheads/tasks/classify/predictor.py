@@ -7,8 +7,8 @@ import torch
 
 from manyheads.asks.classify_request import ClassifyAnswer, ClassifyRequest, ClassProbability
 from manyheads.asks.load_options import LoadOptions
+from manyheads.data.images.pixels import predict_logits
 from manyheads.errors import UsageError
-from manyheads.fit.training_images import predict_logits
 from manyheads.predict.base_predictor import OutputClasses
 from manyheads.predict.image_inputs import ImageInput, ImagePredictor, answer_images
 from manyheads.predict.unusual import unsure_of_class

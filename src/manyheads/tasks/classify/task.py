@@ -10,14 +10,10 @@ from torch import Tensor, nn
 
 from manyheads.data.augment.augment import Augmentation
 from manyheads.data.batching.batches import ImageBatch
+from manyheads.data.even_sample import evenly_spaced
 from manyheads.data.images.image_set import ImageSet, Preprocessing
-from manyheads.fit.training_images import (
-    ImageTrainConfig,
-    Pixels,
-    TrainingImages,
-    predict_all_logits,
-    predict_logits,
-)
+from manyheads.data.images.pixels import Pixels, predict_all_logits, predict_logits
+from manyheads.fit.training_images import ImageTrainConfig, TrainingImages
 from manyheads.tasks.classify.class_metrics import mean_average_precision, micro_f1
 from manyheads.tasks.classify.distil import Distil, Teacher
 from manyheads.train.class_losses import (
@@ -29,7 +25,7 @@ from manyheads.train.class_losses import (
     soft_cross_entropy,
 )
 from manyheads.train.losses import smoothed_cross_entropy
-from manyheads.train.training_task import Indices, Loss
+from manyheads.train.training_task import EXAMPLES, Indices, Loss
 
 METRICS = ("accuracy", "loss")
 MULTI_LABEL_METRICS = ("map", "f1", "loss")
@@ -125,7 +121,15 @@ class ClassifyTask(TrainingImages[ClassifyTrainConfig]):
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         """Classify the validation images."""
-        return score(model, self.valid)
+        logits, images = predict_all_logits(model, self.valid), self.valid.images
+        if not images.multi_label:
+            self.examples = [
+                self.example(
+                    n, images.classes[logits[n].argmax()], images.classes[images.labels[n]]
+                )
+                for n in evenly_spaced(len(logits), EXAMPLES)
+            ]
+        return scores(logits, images)
 
 
 def classify(model: nn.Module, preprocessing: Preprocessing, pixels: Tensor) -> Tensor:
@@ -138,10 +142,14 @@ def score(model: nn.Module, pixels: Pixels) -> dict[str, float]:
 
     Multi-label: mean average precision, F1 at probability 1/2, and sigmoid loss.
     """
-    labels = torch.from_numpy(pixels.images.labels)
-    logits = predict_all_logits(model, pixels)
-    if pixels.images.multi_label:
-        probabilities, wanted = logits.sigmoid().numpy(), pixels.images.labels
+    return scores(predict_all_logits(model, pixels), pixels.images)
+
+
+def scores(logits: Tensor, images: ImageSet) -> dict[str, float]:
+    """Do what `score` does, for the logits (image, class) of the set."""
+    labels = torch.from_numpy(images.labels)
+    if images.multi_label:
+        probabilities, wanted = logits.sigmoid().numpy(), images.labels
         loss = binary_cross_entropy(logits, labels, smoothing=0.0)
         return {
             "map": mean_average_precision(probabilities, wanted),

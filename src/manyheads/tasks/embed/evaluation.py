@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from manyheads.asks.export_request import ParityRequest
+from manyheads.data.images.pixels import Pixels, predict_all_logits
 from manyheads.engines.engine_parity import Parity
-from manyheads.fit.training_images import Pixels, predict_all_logits
 from manyheads.measure.parity_inputs import (
     compare_engines,
     data_to_compare,

@@ -9,10 +9,11 @@ from torch import Tensor
 
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.asks.export_request import ParityRequest
+from manyheads.data.even_sample import limited
 from manyheads.data.images.captioned_images import CaptionedImages
+from manyheads.data.images.pixels import Pixels
 from manyheads.engines.engine_parity import Parity
 from manyheads.errors import DataError
-from manyheads.fit.training_images import Pixels
 from manyheads.measure.parity_inputs import (
     compare_engines,
     data_to_compare,
@@ -53,6 +54,7 @@ def matches_to_measure(
     else:
         captions = read_given(request.data, asked)
     head = heading(captions.images.origin, captions.images.hashes, request, recipe.data)
+    captions = limited(captions, request.limit)
     if request.among is None:
         return captions, None, head
     try:

@@ -9,14 +9,15 @@ import torch
 from annotated_types import Ge, Le
 from torch import Tensor, nn
 
-from manyheads.bounds import Count
+from manyheads.bounded_numbers import Count
 from manyheads.data.augment.augment import Augmentation
 from manyheads.data.batching.batches import MatchBatch, pad
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_set import Preprocessing
+from manyheads.data.images.pixels import ROWS, Pixels
 from manyheads.data.tokenizers.tokenizer import END, PAD, TextTokenizer
 from manyheads.errors import DataError
-from manyheads.fit.training_images import ROWS, ImageTrainConfig, Pixels, TrainingImages
+from manyheads.fit.training_images import ImageTrainConfig, TrainingImages
 from manyheads.generation.special_ids import special_ids
 from manyheads.streams import generator
 from manyheads.train.contrastive import CONTRASTS, Contrast

@@ -1,6 +1,5 @@
 """Measuring readers of printed lines: character errors; comparing engines."""
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -15,9 +14,9 @@ from manyheads.engines.engine_parity import Parity
 from manyheads.errors import DataError
 from manyheads.measure.parity_inputs import compare_engines, data_to_compare, relative_difference
 from manyheads.measure.score import Line, heading, refuse_report, scored
-from manyheads.measure.text_metrics import Score
+from manyheads.measure.text_metrics import Score, Statistics
 from manyheads.tasks.read.predictor import Reader
-from manyheads.tasks.read.printed_lines import LineSource, PrintedLines
+from manyheads.tasks.read.printed_lines import LineSource, PrintedLines, SomeLines
 from manyheads.tasks.read.recipe import ReadRecipe
 from manyheads.tasks.read.task import by_width, measure
 
@@ -32,10 +31,11 @@ def evaluate(predictor: Reader, request: EvaluateRequest) -> dict[str, Any]:
     """Measure character errors, of each font by itself as well."""
     refuse_report(predictor.folder.name, request)
     lines, head = lines_to_measure(cast(ReadRecipe, predictor.folder.recipe), request)
-    measured = measure(predictor.model, predictor.characters, lines)
+    chosen = evenly_spaced(len(lines), request.limit or len(lines)).tolist()
+    measured = measure(predictor.model, predictor.characters, SomeLines(lines, chosen))
     scores = {key: Score(measured.scores[key], sign) for key, sign in SIGNATURES.items()}
-    line = head | {"lines": len(lines)} | scored(scores)
-    groups = np.array([lines.group(index, 0) for index in range(len(lines))])
+    line = head | {"lines": len(chosen)} | scored(scores)
+    groups = np.array([lines.group(index, 0) for index in chosen])
     if len(set(groups)) > 1:
         line["groups"] = {
             str(group): 100 * float(measured.edits[of].sum() / measured.lengths[of].sum())
@@ -45,32 +45,22 @@ def evaluate(predictor: Reader, request: EvaluateRequest) -> dict[str, Any]:
     return line
 
 
+def statistics(predictor: Reader, request: EvaluateRequest) -> tuple[Line, dict[str, Statistics]]:
+    """Return what scores are computed from, for each line."""
+    lines, head = lines_to_measure(cast(ReadRecipe, predictor.folder.recipe), request)
+    measured = measure(predictor.model, predictor.characters, lines)
+    rows = np.stack([measured.edits, measured.lengths], axis=1).astype(float)
+    return head, {
+        "cer": Statistics(rows, lambda sums: 100 * float(sums[0] / sums[1]), SIGNATURES["cer"]),
+        "exact": Statistics.mean(100.0 * (measured.edits == 0), SIGNATURES["exact"]),
+    }
+
+
 def lines_to_measure(recipe: ReadRecipe, request: EvaluateRequest) -> tuple[PrintedLines, Line]:
     """Read or draw the lines of a request, and the beginning of the line about them."""
     source = LineSource(recipe.data, recipe.image, recipe.render, recipe.seed)
     lines = source.split(request.split) if request.data is None else source.other(request.data)
     return lines, heading(lines.origin, lines.hashes, request, recipe.data)
-
-
-class SomeLines:
-    """Some lines of a set."""
-
-    def __init__(self, lines: PrintedLines, chosen: Sequence[int]) -> None:
-        self.lines = lines
-        self.chosen = chosen
-        self.texts = [lines.texts[index] for index in chosen]
-
-    def widths(self, epoch: int) -> np.ndarray:
-        """Return the width of each line."""
-        return self.lines.widths(epoch)[self.chosen]
-
-    def pixels(self, index: int, epoch: int) -> np.ndarray:
-        """Return a line: (height, width), 0..255, dark on light."""
-        return self.lines.pixels(self.chosen[index], epoch)
-
-    def describe(self, index: int, epoch: int) -> str:
-        """Name a line for messages."""
-        return self.lines.describe(self.chosen[index], epoch)
 
 
 def parity(reference: Reader, exported: Reader, request: ParityRequest) -> Parity:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from manyheads.data.even_sample import evenly_spaced
 from manyheads.data.split_register import reject_test_split
 from manyheads.data.tokenizers.characters import Characters
 from manyheads.errors import DataError, RecipeError
@@ -12,7 +13,7 @@ from manyheads.fit.inputs import digest
 from manyheads.predict.task_pipeline import Prepared, Say
 from manyheads.project.folder import ModelFolder, read_json, write_json
 from manyheads.project.paths import find_model
-from manyheads.tasks.read.printed_lines import LineSource, PrintedLines
+from manyheads.tasks.read.printed_lines import LineSource, PrintedLines, SomeLines
 from manyheads.tasks.read.recipe import ReadRecipe, Start
 from manyheads.tasks.read.task import ReadTask, letters
 
@@ -36,7 +37,8 @@ def prepare(recipe: ReadRecipe, out: Path, say: Say) -> Prepared:
     say(f"{len(train):,} lines, {len(characters):,} letters")
     config: Any = recipe.config(vocabulary=len(characters))
     _refuse_narrow(train, config.column_width)
-    task = ReadTask(train, valid, characters, recipe.train, seed=recipe.seed)
+    some = evenly_spaced(len(valid), recipe.evaluate.limit or len(valid)).tolist()
+    task = ReadTask(train, SomeLines(valid, some), characters, recipe.train, seed=recipe.seed)
     return Prepared(
         task,
         config,

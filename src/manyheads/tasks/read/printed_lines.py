@@ -5,7 +5,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from manyheads.data.checks.separation import hold_out_captioned
+import numpy as np
+
+from manyheads.data.checks.held_out_images import hold_out_captioned
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.line_images import LineImage, LineImages
 from manyheads.data.synthetic.text_lines import (
@@ -29,6 +31,27 @@ from manyheads.streams import generator, stream
 IMAGE_FORMS = (".parquet", ".tar", ".json")  # that hold no plain texts
 
 PrintedLines = RenderedLines | LineImages
+
+
+class SomeLines:
+    """Some lines of a set."""
+
+    def __init__(self, lines: PrintedLines, chosen: Sequence[int]) -> None:
+        self.lines = lines
+        self.chosen = chosen
+        self.texts = [lines.texts[index] for index in chosen]
+
+    def widths(self, epoch: int) -> np.ndarray:
+        """Return the width of each line."""
+        return self.lines.widths(epoch)[self.chosen]
+
+    def pixels(self, index: int, epoch: int) -> np.ndarray:
+        """Return a line: (height, width), 0..255, dark on light."""
+        return self.lines.pixels(self.chosen[index], epoch)
+
+    def describe(self, index: int, epoch: int) -> str:
+        """Name a line for messages."""
+        return self.lines.describe(self.chosen[index], epoch)
 
 
 class LineSource(NamedTuple):

@@ -14,14 +14,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from manyheads.bounds import Count
+from manyheads.bounded_numbers import Count
 from manyheads.data.batching.batches import Batch
 from manyheads.data.batching.buckets import length_buckets, rank_part
+from manyheads.data.even_sample import evenly_spaced
 from manyheads.data.images.line_images import padded_width, stack
 from manyheads.data.tokenizers.characters import PAD, Characters
 from manyheads.decode.ctc import CtcResult, best_path
+from manyheads.lens.thumbnail import data_url
 from manyheads.train.train_config import TrainConfig
-from manyheads.train.training_task import Indices, Loss
+from manyheads.train.training_task import EXAMPLES, Example, Indices, Loss
 
 METRICS = ("cer", "exact", "loss")
 BLANK = PAD
@@ -86,6 +88,7 @@ class ReadTask:
         self.characters = characters
         self.config = config
         self.seed = seed
+        self.examples: Sequence[Example] = ()
 
     def plan(self, epoch: int, rank: int = 0, world: int = 1) -> list[Indices]:
         """Bucket the lines by width."""
@@ -114,7 +117,17 @@ class ReadTask:
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         """Read the validation lines."""
-        return measure(model, self.characters, self.valid).scores
+        measured = measure(model, self.characters, self.valid)
+        self.examples = [
+            Example(
+                self.valid.describe(n, 0),
+                measured.texts[n],
+                self.valid.texts[n],
+                data_url(torch.from_numpy(self.valid.pixels(n, 0))),
+            )
+            for n in evenly_spaced(len(measured.texts), EXAMPLES).tolist()
+        ]
+        return measured.scores
 
     def describe(self, batch: LineBatch) -> str:
         """Name the lines of a batch."""

@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 from manyheads.asks.evaluate_request import EvaluateRequest
-from manyheads.fit.training_images import Pixels
+from manyheads.data.images.pixels import Pixels
 from manyheads.measure.score import images_to_measure, refuse_report, scored
 from manyheads.measure.text_metrics import Score
 from manyheads.tasks.reconstruct.predictor import Reconstruction

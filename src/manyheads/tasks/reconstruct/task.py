@@ -11,11 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from manyheads.bounds import Share
+from manyheads.bounded_numbers import Share
 from manyheads.data.augment.augment import Augmentation
 from manyheads.data.batching.batches import Batch
 from manyheads.data.images.image_set import ImageSet, Preprocessing
-from manyheads.fit.training_images import ROWS, ImageTrainConfig, Pixels, TrainingImages
+from manyheads.data.images.pixels import ROWS, Pixels
+from manyheads.fit.training_images import ImageTrainConfig, TrainingImages
 from manyheads.models.vit import Vit
 from manyheads.nn.layers.linear import Linear
 from manyheads.nn.vision.patch import patchify

@@ -9,8 +9,8 @@ from manyheads.asks.look_request import LookRequest
 from manyheads.errors import UsageError, nearest
 from manyheads.generation.text_decoding import Translation
 from manyheads.generation.token_details import spans
+from manyheads.lens.cause.cause_figures import Columns, part_figures, patch_figures
 from manyheads.lens.cause.contributions import contributions
-from manyheads.lens.cause.figures import Columns, part_figures, patch_figures
 from manyheads.lens.cause.patching import Run, linked, words
 from manyheads.lens.labels import label
 from manyheads.lens.panels import Figure

@@ -12,7 +12,7 @@ import torch
 
 from manyheads.asks.evaluate_request import EvaluateRequest, TextMetric
 from manyheads.asks.export_request import ParityRequest
-from manyheads.data.even_sample import evenly_spaced
+from manyheads.data.even_sample import evenly_spaced, limited
 from manyheads.data.text.corpus import Corpus, read_references
 from manyheads.data.text.formats import read_pairs
 from manyheads.data.text.lines import ending
@@ -75,7 +75,7 @@ def corpus_to_measure(
         ]
         corpus = replace(corpus, others=further)
         head |= {"references": request.references, "references_sha256": digest}
-    return corpus, head
+    return limited(corpus, request.limit), head
 
 
 def groups_of(corpus: Corpus, data: PairData, request: EvaluateRequest) -> list[str]:

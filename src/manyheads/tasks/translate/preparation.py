@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import cast
 
+from manyheads.data.even_sample import limited
 from manyheads.data.text.corpus import Corpus, StreamedCorpus
 from manyheads.data.tokenizers.token_store import TokenStore, encode_on_disk
 from manyheads.fit.inputs import digest, has_token_limit, refuse_longer
@@ -35,6 +36,7 @@ def prepare(recipe: TranslateRecipe, out: Path, say: Say) -> Prepared:
         TEXT_METRICS[name](["text"], ["text"], recipe.data.target)
     corpus, valid = training_corpus(recipe.data, say), corpus_split("valid", recipe.data)
     reject_test_splits(corpus, valid)
+    valid = limited(valid, recipe.evaluate.limit)
     corpus = with_joined_pairs(corpus, recipe.augment.joined, recipe.seed)
     vocabularies = load_vocabularies(out)
     if not vocabularies:

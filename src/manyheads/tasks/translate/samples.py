@@ -7,6 +7,7 @@ from typing import Any, ClassVar, cast
 from torch import nn
 
 from manyheads.asks.decode_config import DecodeConfig
+from manyheads.data.checks.dependence import Sides, text_features
 from manyheads.data.text.corpus import Corpus, StreamedCorpus
 from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.doctor import text_leakage
@@ -72,6 +73,13 @@ def some_pairs(corpus: Corpus | StreamedCorpus) -> Corpus:
         found = list(islice(enumerate(corpus.pairs(), 1), 0, 1000 * TEXTS, 1000))
         numbers, pairs = [number for number, _ in found], [pair for _, pair in found]
     return Corpus([s for s, _ in pairs], [t for _, t in pairs], corpus.origin, lines=numbers)
+
+
+def sides(task: TranslateTask) -> Sides:
+    """Compare words and lengths of some training pairs."""
+    few = some_pairs(task.train)
+    features = text_features(few.source), text_features(few.target)
+    return Sides(("sources", "targets"), features, (few.source, few.target))
 
 
 def mismatched(pairs: Corpus) -> Corpus:

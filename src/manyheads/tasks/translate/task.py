@@ -1,5 +1,6 @@
 """Translation: sentence pairs, an encoder-decoder, cross-entropy per token, BLEU or exact match."""
 
+import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -11,18 +12,20 @@ from manyheads.asks.evaluate_request import EvaluateConfig
 from manyheads.data.augment.text_noise import TextNoise
 from manyheads.data.batching.batches import TextBatch, pad
 from manyheads.data.batching.buckets import length_buckets, rank_part
+from manyheads.data.even_sample import evenly_spaced
 from manyheads.data.text.corpus import Corpus, StreamedCorpus
 from manyheads.data.tokenizers.subword_sampling import SubwordSampler
 from manyheads.data.tokenizers.token_store import TokenStore, encode_in_memory
 from manyheads.data.tokenizers.tokenizer import OURS, Tokenizers
 from manyheads.errors import DataError
+from manyheads.generation.batched_search import ROWS
 from manyheads.generation.output_monitor import OutputMonitor
 from manyheads.generation.special_ids import SpecialIds
 from manyheads.generation.text_decoding import translate
 from manyheads.measure.text_metrics import TEXT_METRICS
 from manyheads.tasks.translate.recipe import TranslateTrainConfig
 from manyheads.train.losses import projected_cross_entropy
-from manyheads.train.training_task import Indices, Loss
+from manyheads.train.training_task import EXAMPLES, Example, Indices, Loss
 
 
 class TranslateTask:
@@ -60,6 +63,7 @@ class TranslateTask:
         self.metrics = evaluate.metrics
         self.language = language
         self.watch = OutputMonitor(valid.source, valid.target)
+        self.examples: Sequence[Example] = ()
         self.seed = seed
         self.train = train
         self.ids = ids
@@ -133,11 +137,36 @@ class TranslateTask:
         """Translate the validation sources greedily, score and monitor the outputs."""
         outputs = translate(model, self.tokenizers, self.valid.source, DecodeConfig(beams=1))
         texts = [best[0].text for best in outputs]
+        self.examples = [
+            Example(self.valid.source[number], texts[number], self.valid.target[number])
+            for number in evenly_spaced(len(texts), EXAMPLES)
+        ]
         scores = {
             name: TEXT_METRICS[name](texts, self.valid.target, self.language).value
             for name in self.metrics
         }
         return scores | self.watch(texts)
+
+    def rehearse(self, model: nn.Module) -> float:
+        """Return the seconds of a validation with outputs as long as the right ones.
+
+        Timed are up to three batches of sources of similar length; the outputs of a batch are cut
+        off halfway between the mean length of the right ones and the longest.
+        """
+        sides = self.tokenizers.source, self.tokenizers.target
+        texts = self.valid.source, self.valid.target
+        source, target = (
+            np.array([len(each) + 1 for each in side.encode(lines)])
+            for side, lines in zip(sides, texts, strict=True)
+        )
+        groups = np.array_split(source.argsort(), -(-len(source) // ROWS))
+        chosen = [groups[number] for number in evenly_spaced(len(groups), 3)]
+        began = time.monotonic()
+        for group in chosen:
+            longest = int(target[group].mean() + target[group].max()) // 2 + 1
+            lines = [self.valid.source[number] for number in group]
+            translate(model, self.tokenizers, lines, DecodeConfig(beams=1, max_length=longest))
+        return (time.monotonic() - began) / sum(map(len, chosen)) * len(source)
 
     def describe(self, batch: TextBatch) -> str:
         """Return the file and line numbers of the pairs."""

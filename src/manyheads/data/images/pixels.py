@@ -1,0 +1,60 @@
+"""The pixels of a set of images, and the outputs of a model for them."""
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from manyheads.data.images.image_set import ImageSet, Preprocessing, in_threads
+
+IN_MEMORY = 2 << 30  # bytes of pixels kept; a larger set is read from disk again each epoch
+ROWS = 256  # images per forward pass
+
+
+class Pixels:
+    """The preprocessed pixels of a set, cached if they fit into memory."""
+
+    def __init__(self, images: ImageSet, preprocessing: Preprocessing) -> None:
+        self.images = images
+        self.preprocessing = preprocessing
+        shape = (preprocessing.channels, preprocessing.height, preprocessing.width)
+        fits = len(images) * int(np.prod(shape)) <= IN_MEMORY
+        self._known = np.zeros(len(images) if fits else 0, dtype=bool)
+        self._pixels = np.empty((len(self._known), *shape), dtype=np.uint8)
+
+    def __getitem__(self, indices: np.ndarray) -> Tensor:
+        """Return pixels (image, channel, height, width), 0..255."""
+        if not len(self._known):
+            return torch.from_numpy(np.stack(self._read(indices)))
+        new = indices[~self._known[indices]]
+        for index, pixels in zip(new, self._read(new), strict=True):
+            self._pixels[index] = pixels
+            self._known[index] = True
+        return torch.from_numpy(self._pixels[indices])
+
+    def _read(self, indices: np.ndarray) -> list[np.ndarray]:
+        threads = min(torch.get_num_threads(), len(indices))
+        return list(
+            in_threads(
+                lambda index: self.images.pixels(index, self.preprocessing),
+                indices.tolist(),
+                threads,
+            )
+        )
+
+
+@torch.inference_mode()
+def predict_logits(model: nn.Module, preprocessing: Preprocessing, pixels: Tensor) -> Tensor:
+    """Return logits (image, class) for pixels (image, channel, height, width)."""
+    device = next(model.parameters()).device
+    logits = [
+        model(preprocessing.normalise(part.to(device))).float() for part in pixels.split(ROWS)
+    ]
+    return torch.cat(logits).cpu()
+
+
+def predict_all_logits(model: nn.Module, pixels: Pixels) -> Tensor:
+    """Return the logits (image, class) of a whole set, computed in batches."""
+    parts = torch.arange(len(pixels.images)).split(ROWS)
+    return torch.cat(
+        [predict_logits(model, pixels.preprocessing, pixels[p.numpy()]) for p in parts]
+    )

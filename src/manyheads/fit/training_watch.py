@@ -1,0 +1,141 @@
+"""Watches a run: names a bad beginning, says how long it takes, and redraws its page.
+
+Nothing of this may stop a training: what fails is reported once, and the run goes on.
+"""
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from manyheads.doctor import beginning, curves
+from manyheads.doctor.causes import by_cause
+from manyheads.doctor.finding import Finding, settings_text
+from manyheads.fit.observer import RunObserver
+from manyheads.fit.pace import Pace, duration, rehearsed
+from manyheads.fit.run_page import PAGE, write_page
+from manyheads.predict.task_pipeline import pipeline_of
+from manyheads.project.base_recipe import Recipe
+from manyheads.train.history import read_history
+from manyheads.train.train_config import TrainConfig
+from manyheads.train.training_task import Shown, Task
+
+
+class TrainingWatch:
+    """An observer in front of another one, which hears all that happens, and what is added."""
+
+    def __init__(
+        self, observer: RunObserver, recipe: Recipe, task: Task[Any], out: Path, *, step: int
+    ) -> None:
+        """Watch the run in the folder `out`, which has made so many steps already."""
+        self.observer = observer
+        self.recipe = recipe
+        self.task = task
+        self.out = out
+        self.findings: list[Finding] = []
+        self.pace: Pace | None = None
+        self.judged = -(-recipe.train.steps // beginning.PART)  # the step at which losses are
+        self._losses: list[float] = []
+        self._step = self._first = step
+        self._failed: set[str] = set()
+
+    @property
+    def started(self) -> bool:
+        """Whether the model began with the weights of another one."""
+        return getattr(self.recipe, "start", None) is not None
+
+    def say(self, message: str) -> None:
+        """Pass a message on."""
+        self.observer.say(message)
+
+    def examine(self, model: nn.Module) -> None:
+        """Look at the data and at the initial weights."""
+        if self._step == 0:
+            self._try("the data were not examined", self._examine, model)
+
+    def estimate(self, model: nn.Module, config: TrainConfig) -> None:
+        """Measure how long the run will take, and say it."""
+
+        def measure() -> None:
+            self.pace = rehearsed(model, self.task, config, self.recipe.seed)
+            pace, every = self.pace, config.validate_every
+            self.say(
+                f"about {duration(pace.left(self._step))} to go: "
+                f"{config.steps - self._step:,} steps of {pace.step:.3g} s, "
+                f"a validation of {pace.validation:.3g} s every {every:,} steps"
+            )
+
+        self._try("the time was not estimated", measure)
+
+    def progress(self, step: int, steps: int, line: dict[str, float]) -> None:
+        """Judge the losses of the first tenth; pass the step on, with the time left."""
+        self._step = step
+        if self.pace is not None:
+            self.pace.stepped()
+            line = {**line, "seconds_left": self.pace.left(step)}
+        if step <= self.judged and self._first == 0:
+            self._losses.append(line["step_loss"])
+            if step == self.judged:
+                self._try("the losses were not judged", self._judge)
+        self.observer.progress(step, steps, line)
+
+    def validated(self, step: int, metrics: dict[str, float]) -> None:
+        """Pass a validation on, say how long the run still takes, and draw the page."""
+        if self.pace is not None:
+            self.pace.validated()
+        self.observer.validated(step, metrics)
+        if self.pace is not None and step < self.recipe.train.steps:
+            self.say(f"about {duration(self.pace.left(step))} to go")
+        self.draw()
+
+    def draw(self, *, ended: bool = False) -> None:
+        """Draw the page of the run."""
+        self._try(f"{PAGE} was not drawn", self._draw, ended)
+
+    def _examine(self, model: nn.Module) -> None:
+        sides = pipeline_of(self.recipe).part("samples", "sides")
+        self._found([*beginning.in_data(sides(self.task))] if sides else [])
+        if not self.started:
+            self._found([*beginning.in_rate(model, self.recipe)])
+
+    def _judge(self) -> None:
+        self._found([*beginning.in_losses(self._losses, self.recipe, started=self.started)])
+
+    def _found(self, findings: list[Finding]) -> None:
+        for each in findings:
+            self.findings.append(each)
+            tried = settings_text(each.settings)
+            lines = [
+                f"{each.severity}: {each.what} [{each.kind}]",
+                *(f"  {e}" for e in each.evidence),
+            ]
+            self.say(
+                "\n".join([*lines, f"  {each.remedy}", *([f"  Try: {tried}"] if tried else [])])
+            )
+
+    def _draw(self, ended: bool) -> None:
+        history, recipe = read_history(self.out / "metrics.jsonl"), self.recipe
+        finished = ended and history.last_step >= recipe.train.steps
+        judged = curves.judged(history, recipe, started=self.started, finished=finished)
+        left = None if ended else 0.0 if self.pace is None else self.pace.left(self._step)
+        write_page(
+            self.out,
+            history,
+            by_cause([*self.findings, *judged]),
+            self.task.examples if isinstance(self.task, Shown) else (),
+            steps=recipe.train.steps,
+            left=left,
+        )
+
+    def _try(self, what: str, do: Callable[..., None], *values: Any) -> None:
+        """Do what the run does not depend on; report its first failure."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                do(*values)
+        except Exception as error:  # whatever it is: the training goes on
+            if what not in self._failed:
+                self._failed.add(what)
+                self.say(f"{what}: {type(error).__name__}: {error}")
