@@ -58,10 +58,11 @@ def test_a_query_that_sees_one_key_has_no_choice() -> None:
 
 
 @pytest.mark.parametrize(
-    ("weight", "norm", "verdict"), [(60.0, 40.0, HOLDS), (30.0, 10.0, PART), (60.0, 70.0, FAILS)]
+    ("weight", "norm", "verdict"),
+    [(60.0, 40.0, HOLDS), (30.0, 10.0, PART), (90.0, 89.0, PART), (60.0, 70.0, FAILS)],
 )
 def test_the_verdict_of_sinks(weight: float, norm: float, verdict: str) -> None:
-    """More than half, more than uniform and less by norm; at the layer with the largest share."""
+    """More than half, less than half by norm; at the layer with the largest share."""
 
     def layer(share: float) -> dict[str, list[float]]:
         return {"weight": [share] * 4, "norm": [norm] * 4, "uniform": [20.0] * 4}

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from manyheads.data.even_sample import evenly_spaced
-from manyheads.fit.training_images import Pixels
+from manyheads.data.images.pixels import Pixels
 from manyheads.lens.panels import Interval
 from manyheads.models.transformer import Transformer
 from manyheads.predict.image_inputs import ImagePredictor

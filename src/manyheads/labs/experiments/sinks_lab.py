@@ -83,11 +83,12 @@ def rows(measured: dict[str, Measured]) -> list[list[Cell]]:
             layers = kinds[kind]
             layer = max(layers, key=lambda n, of=layers: sum(of[n]["weight"][::2]))  # type: ignore[misc]
             weight, norm, uniform = (layers[layer][k][1::2] for k in ("weight", "norm", "uniform"))
-            share = resampled((weight, None))
+            share, by_norm = resampled((weight, None)), resampled((norm, None))
             sink = surely(resampled((weight, None), (uniform, None))) > 0
             idle = surely(resampled((norm, None), (weight, None))) < 0
-            verdict = judged(sink and idle, sink and idle and (share.low or 0) > HALF)
-            cells: list[Cell] = [share, resampled((norm, None)), resampled((uniform, None)).mean]
+            little = (share.low or 0) > HALF and (by_norm.high or 0) < HALF
+            verdict = judged(sink and idle, sink and idle and little)
+            cells: list[Cell] = [share, by_norm, resampled((uniform, None)).mean]
             table.append([name, kind, int(layer), f"> {HALF:g}", *cells, verdict])
     return table
 
@@ -97,7 +98,7 @@ def conclude(table: list[list[Cell]]) -> str:
     most = max(table, key=lambda row: row[4].mean)  # type: ignore[union-attr]
     share, norm, uniform = most[4:7]
     return (
-        "That more than half of the weight rests on an idle token, and less by norm, "
+        "That more than half of the weight rests on an idle token, and less than half by norm, "
         f"{counted([str(row[-1]) for row in table])} of {len(table)} kinds of attention in "
         f"{len({row[0] for row in table})} translators; the largest share is that of {most[0]}, "
         f"{most[1]} layer {most[2]}: {share}% of the weight, {norm}% by norm, and uniform weights "
