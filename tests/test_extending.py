@@ -58,9 +58,9 @@ from manyheads.models import PRESETS, ModelConfig, VitConfig, presets
 from manyheads.project import plugins, registry
 from manyheads.project.paths import find_data
 from manyheads.project.plugins import home, load_plugin
-from manyheads.web.asking import job_of
-from manyheads.web.bodies import check_limits
-from manyheads.web.problems import ProblemError
+from manyheads.web.ask_queue import job_of
+from manyheads.web.problem_json import ProblemError
+from manyheads.web.request_bodies import check_limits
 from manyheads.web.served import Served, ServedOptions
 from manyheads.web.settings import Limits
 from tests import squares

@@ -23,7 +23,7 @@ from manyheads.asks.decode_config import DecodeConfig
 from manyheads.bulk import bulk_translator as translate
 from manyheads.bulk.blocks import Blocks, BlockTranslator, Outcome, Outcomes, Setup, finish_blocks
 from manyheads.bulk.bulk_translator import BulkTranslator
-from manyheads.bulk.ledger import Ledger, sole_ledger
+from manyheads.bulk.finished_blocks import Ledger, sole_ledger
 from manyheads.bulk.process_runner import ProcessRunner
 from manyheads.data.documents.glossary import Entry, Glossary
 from manyheads.documents.document_translation import translate_file

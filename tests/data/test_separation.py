@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyheads.data.checks.separation import hold_out_captioned, together
+from manyheads.data.checks.held_out_images import hold_out_captioned, together
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_set import ImageSet
 from manyheads.errors import DataError

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.fit.launch import LAUNCH
+from manyheads.fit.elastic_restart import LAUNCH
 from manyheads.train import checkpoint
 from tests.made import (
     CLASSIFY,

@@ -21,7 +21,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from manyheads.recipe_data.pair_data import PairData
 from PIL import Image
 
 from manyheads.project.paths import find_recipe, shipped

@@ -23,7 +23,7 @@ from manyheads.models.presets import build
 from manyheads.models.seq2seq import Seq2SeqConfig
 from manyheads.models.transformer import TransformerConfig
 from manyheads.nn.attention.softmax import CachedRecord, SoftmaxRecord
-from manyheads.nn.recording.candidates import CandidateRecord
+from manyheads.nn.recording.beam_candidates import CandidateRecord
 from manyheads.nn.recording.trace import LayerId, Trace, record
 from tests import reverser
 from tests.small import SEQ2SEQS, TRANSFORMERS, randomise

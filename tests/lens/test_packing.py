@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyheads.lens.view.packing import LEVELS, Packed, pack
+from manyheads.lens.view.compressed_weights import LEVELS, Packed, pack
 from manyheads.lens.view.text_view import MapView, map_view
 from manyheads.nn.recording.trace import LayerId
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from manyheads.engines.onnx.engine import OnnxSession
 from manyheads.engines.onnx.graph_tracing import trace
-from manyheads.models.graphs import GraphInput
+from manyheads.models.exported_graphs import GraphInput
 from manyheads.models.model_config import ModelConfig
 from tests.models.exported import VARIANTS
 from tests.small import ALL, TRANSFORMERS, randomise

@@ -9,7 +9,7 @@ from torch import nn
 
 from manyheads.nn.attention.relative import RelativeBias
 from manyheads.nn.blocks.pool import AttentionPool, ClassToken, SequencePool, TwoTokens
-from manyheads.nn.layers import initial
+from manyheads.nn.layers import initial_weights as initial
 from manyheads.nn.layers.linear import Linear
 from manyheads.nn.layers.positions import GridPositions, LearnedPositions
 from manyheads.nn.vision.convolution import initialise

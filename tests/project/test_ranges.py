@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from manyheads.errors import RecipeError
-from manyheads.project.ranges import check_numbers, check_range, short
+from manyheads.project.recipe_limits import check_numbers, check_range, short
 
 
 @pytest.mark.parametrize(

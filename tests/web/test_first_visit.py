@@ -295,6 +295,7 @@ def test_scores_name_the_worst_beside_the_best(page: Page, shipped: Running) -> 
     visit(page, shipped, "model=enko-en-ko&text=He+is+my+friend.", WORDS)
     told = text_of(page, ".choice .about")
     assert "8.5 of 100 on news" in told
+    assert "Words tied to a wrong word: 4.9%" in told  # what the threads are worth
     assert not any(word in told for word in ("chrf", "bleu", "ece", "jhe", ".tsv"))
 
 

@@ -41,7 +41,7 @@ def test_lines_of_a_log() -> None:
     log = """
 serving digits at http://127.0.0.1:8000 (Ctrl-C stops)
 2026-11-25 10:10:08,123 WARNING digits was written anew, and is loaded again
-2026-11-25 10:10:08,123 ERROR error 01234567: ZeroDivisionError at manyheads.web.asking:9
+2026-11-25 10:10:08,123 ERROR error 01234567: ZeroDivisionError at manyheads.web.ask_queue:9
 Exception in thread model-digits:
 Traceback (most recent call last):
   File "a.py", line 9, in ERROR

@@ -13,7 +13,7 @@ import pytest
 
 from manyheads.project.paths import shipped
 from manyheads.web.app import STATIC
-from manyheads.web.ideas import DATA, lessons
+from manyheads.web.learn_ideas import DATA, lessons
 
 ROOT = Path(__file__).parents[2]
 STOP = re.compile(r"^### (\w+) · ([^\n]+)\n(.*?)(?=^##|\Z)", re.DOTALL | re.MULTILINE)

@@ -15,7 +15,7 @@ from manyheads.asks.translate_request import TranslateRequest
 from manyheads.errors import UsageError
 from manyheads.web.batching import Job, ModelQueue
 from manyheads.web.metrics import Metrics
-from manyheads.web.problems import ProblemError
+from manyheads.web.problem_json import ProblemError
 from manyheads.web.settings import Limits
 from manyheads.web.workers import ThreadWorker
 from tests.web.running import running

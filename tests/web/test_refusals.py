@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from manyheads.web import problems
-from manyheads.web.problems import REFUSALS, refusal
+from manyheads.web import problem_json as problems
+from manyheads.web.problem_json import REFUSALS, refusal
 
 SOURCES = "\n".join(
     path.read_text(encoding="utf-8") for path in Path(problems.__file__).parent.rglob("*.py")

@@ -22,7 +22,7 @@ from PIL import Image
 
 from manyheads.errors import UsageError
 from manyheads.web import request_images as images
-from manyheads.web.fields import FORM, SIGNS, read_fields
+from manyheads.web.body_fields import FORM, SIGNS, read_fields
 from manyheads.web.request_images import EncodedImage
 from manyheads.web.settings import Limits, Settings
 from tests.web.conftest import encoded, png

@@ -29,7 +29,7 @@ from manyheads.web import worker_process
 from manyheads.web.batching import ModelQueue
 from manyheads.web.document_sentences import with_translator
 from manyheads.web.metrics import Metrics
-from manyheads.web.problems import ProblemError
+from manyheads.web.problem_json import ProblemError
 from manyheads.web.request_images import EncodedImage
 from manyheads.web.served import Served, ServedOptions
 from manyheads.web.settings import Limits

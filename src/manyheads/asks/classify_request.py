@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 from manyheads.asks.option import Option, separated
 from manyheads.asks.request import Answer, ImageRequest, Limited, Several, estimate_tokens
-from manyheads.bounds import Count
+from manyheads.bounded_numbers import Count
 
 
 class ClassifyRequest(ImageRequest):

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from annotated_types import Ge, Gt, Le
 
-from manyheads.bounds import Count
+from manyheads.bounded_numbers import Count
 
 STEEPEST = 10  # length penalty; beyond it, scores of long outputs soon are 0 or infinite
 LengthPenalty = Annotated[float, Ge(-STEEPEST), Le(STEEPEST)]

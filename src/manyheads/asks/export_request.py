@@ -7,7 +7,7 @@ from pydantic import model_validator
 from manyheads.asks.evaluate_request import Remote
 from manyheads.asks.option import Option
 from manyheads.asks.request import AnyPath, Request, Several
-from manyheads.bounds import Count
+from manyheads.bounded_numbers import Count
 
 
 class ComparisonInputs(Request):

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 from manyheads.asks.option import Option
 from manyheads.asks.request import Answer, Limited, TextRequest
-from manyheads.bounds import Count
+from manyheads.bounded_numbers import Count
 
 
 class FillRequest(TextRequest):

@@ -6,7 +6,7 @@ from pydantic import model_validator
 
 from manyheads.asks.option import Option
 from manyheads.asks.request import Answer, BatchRequest, Limited, Request, Several, estimate_tokens
-from manyheads.bounds import Count
+from manyheads.bounded_numbers import Count
 
 
 class IndexRequest(Request):

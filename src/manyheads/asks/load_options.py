@@ -7,7 +7,7 @@ from pydantic import BeforeValidator
 
 from manyheads.asks.option import MACHINE, Option
 from manyheads.asks.request import Request
-from manyheads.bounds import MOST_PIXELS
+from manyheads.bounded_numbers import MOST_PIXELS
 
 
 def _two_sides(size: Any) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError, model_validator
 from manyheads.asks.decode_config import DecodeConfig, Temperature
 from manyheads.asks.option import ANSWERS, SAMPLING, SEARCH, Option
 from manyheads.asks.request import BatchRequest, Limited, TextRequest, usage_error
-from manyheads.bounds import Count
+from manyheads.bounded_numbers import Count
 
 if TYPE_CHECKING:
     from manyheads.decode.sampling import Sampling

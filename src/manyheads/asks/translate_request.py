@@ -8,7 +8,7 @@ from manyheads.asks.decode_config import DecodeConfig, LengthPenalty, Penalty
 from manyheads.asks.option import ANSWERS, SEARCH, Option
 from manyheads.asks.request import Answer, Limited, estimate_tokens
 from manyheads.asks.search_options import SearchRequest
-from manyheads.bounds import Natural
+from manyheads.bounded_numbers import Natural
 
 
 class TranslateRequest(SearchRequest):

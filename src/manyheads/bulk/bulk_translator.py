@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from manyheads.bulk.blocks import BlockRunner, Setup, finish_blocks
-from manyheads.bulk.ledger import Ledger
+from manyheads.bulk.finished_blocks import Ledger
 from manyheads.documents.fallbacks import FallbackTranslator, Sentence, TextTranslator
 from manyheads.strict_json import dumps
 from manyheads.version import __version__

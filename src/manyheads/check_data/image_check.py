@@ -18,8 +18,8 @@ from manyheads.data.checks.caption_checks import (
     language_facts,
     look_at_captions,
 )
+from manyheads.data.checks.held_out_images import hold_out_captioned
 from manyheads.data.checks.image_checks import Seen, findings, look
-from manyheads.data.checks.separation import hold_out_captioned
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_file import SUFFIXES
 from manyheads.data.images.image_set import hold_out

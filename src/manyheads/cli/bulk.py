@@ -33,7 +33,7 @@ def processes(
     """
     from manyheads.bulk.blocks import Setup
     from manyheads.bulk.bulk_translator import BulkTranslator
-    from manyheads.bulk.ledger import ledger_of, sole_ledger
+    from manyheads.bulk.finished_blocks import ledger_of, sole_ledger
     from manyheads.cli.progress import ProgressBar
     from manyheads.errors import InterruptedRunError
     from manyheads.project.plugins import loaded_plugins

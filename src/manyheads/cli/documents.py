@@ -38,7 +38,7 @@ def document(
     A table is given back as text, one line a row, unless `out` is one. `processes` are started, and
     give what translates, when all is checked.
     """
-    from manyheads.bulk.ledger import check_ledger, ledger_of
+    from manyheads.bulk.finished_blocks import check_ledger, ledger_of
     from manyheads.cli.show import warn
     from manyheads.cli.terminal import write_bytes
     from manyheads.data.documents.document_formats import TEXT_FORMATS, format_of

@@ -21,7 +21,7 @@ from manyheads.errors import (
     UsageError,
 )
 from manyheads.files import remove_unfinished, write_text
-from manyheads.fit.launch import forget_launch, launched_before, note_launch
+from manyheads.fit.elastic_restart import forget_launch, launched_before, note_launch
 from manyheads.fit.observer import PrintObserver, RunObserver, SilentObserver
 from manyheads.measure.stored_model import measure as measure_model
 from manyheads.predict.load import load

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from manyheads.bounds import Count
+from manyheads.bounded_numbers import Count
 from manyheads.data.augment.augment import Augmentation, Augmenter
 from manyheads.data.batching.buckets import rank_part, shuffled
 from manyheads.data.images.image_set import ImageSet, Preprocessing, in_threads

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from manyheads.data.augment.augment import Augmentation
-from manyheads.data.checks.separation import hold_out_captioned
+from manyheads.data.checks.held_out_images import hold_out_captioned
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_set import Preprocessing
 from manyheads.models.cct import CctConfig

@@ -14,12 +14,12 @@ from torch import Tensor, nn
 
 from manyheads.models.components import POSITIONS, FeedForwardName, Norm, TokenPositions
 from manyheads.models.encoder_decoder import DecoderConfig, EncoderDecoder, decoder
-from manyheads.models.graphs import GraphInput, images_input
+from manyheads.models.exported_graphs import GraphInput, images_input
 from manyheads.models.image_features import check_features, feature_encoder, feature_tokens
 from manyheads.models.model_config import ImageConfig
 from manyheads.models.sized_tables import SizedTable
 from manyheads.models.vit import VitConfig
-from manyheads.nn.layers import initial
+from manyheads.nn.layers import initial_weights as initial
 from manyheads.nn.layers.dropout import Dropout
 from manyheads.nn.layers.linear import Linear
 from manyheads.nn.layers.output_head import OutputFn, logits

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
-from manyheads.models.graphs import (
+from manyheads.models.exported_graphs import (
     Graph,
     GraphCache,
     GraphInput,

@@ -18,7 +18,7 @@ from manyheads.models.image_encoder import (
     grid_positions,
 )
 from manyheads.nn.blocks.stack import Encoder
-from manyheads.nn.layers import initial
+from manyheads.nn.layers import initial_weights as initial
 from manyheads.nn.layers.dropout import Dropout
 from manyheads.nn.layers.head import Head
 from manyheads.nn.recording.tracking import start_image

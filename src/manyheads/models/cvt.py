@@ -14,7 +14,7 @@ from manyheads.models.model_config import ImageConfig, check_stages
 from manyheads.nn.attention.conv import ConvProjectedAttention
 from manyheads.nn.blocks.grid_block import GridBlock
 from manyheads.nn.blocks.pool import ClassToken, MeanPool
-from manyheads.nn.layers import initial
+from manyheads.nn.layers import initial_weights as initial
 from manyheads.nn.layers.dropout import Dropout
 from manyheads.nn.layers.feedforward import FeedForward
 from manyheads.nn.layers.grid import to_map

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from manyheads.models.components import final_norm
-from manyheads.models.graphs import (
+from manyheads.models.exported_graphs import (
     ROWS,
     Graph,
     GraphCache,

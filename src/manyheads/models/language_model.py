@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from manyheads.models.components import POSITIONS
 from manyheads.models.text_encoder import TextEncoderConfig, text_encoder
-from manyheads.nn.layers import initial
+from manyheads.nn.layers import initial_weights as initial
 from manyheads.nn.layers.dropout import Dropout
 from manyheads.nn.layers.linear import Linear
 from manyheads.nn.layers.output_head import OutputFn, logits

@@ -16,10 +16,10 @@ from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.models.components import TokenPositions
-from manyheads.models.graphs import Graph, images_input
+from manyheads.models.exported_graphs import Graph, images_input
 from manyheads.models.model_config import check_stages
 from manyheads.models.text_encoder import TextEncoderConfig, text_encoder
-from manyheads.nn.layers import initial
+from manyheads.nn.layers import initial_weights as initial
 from manyheads.nn.layers.dropout import Dropout
 from manyheads.nn.layers.linear import Linear
 from manyheads.nn.recording.features import record_features

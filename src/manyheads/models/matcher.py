@@ -17,12 +17,12 @@ from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.models.components import POSITIONS, TokenPositions
-from manyheads.models.graphs import Graph, images_input, tokens_input
+from manyheads.models.exported_graphs import Graph, images_input, tokens_input
 from manyheads.models.model_config import ImageConfig
 from manyheads.models.sized_tables import SizedTable
 from manyheads.models.text_encoder import TextEncoderConfig, text_encoder
 from manyheads.models.vit import VitConfig
-from manyheads.nn.layers import initial
+from manyheads.nn.layers import initial_weights as initial
 from manyheads.nn.layers.dropout import Dropout
 from manyheads.nn.layers.head import Head
 from manyheads.nn.layers.linear import Linear

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, cast, runtime_checkable
 from torch import nn
 
 from manyheads.errors import UsageError
-from manyheads.models.graphs import Graph, images_input
+from manyheads.models.exported_graphs import Graph, images_input
 from manyheads.models.sized_tables import SizedTable
 
 M_co = TypeVar("M_co", bound=nn.Module, covariant=True)

@@ -19,7 +19,7 @@ from manyheads.models.components import CELLS, SCORES, CellName, ScoreName
 from manyheads.models.model_config import ModelConfig
 from manyheads.nn.attention.recurrent_attention import GlobalAttention, NoAttention, Source
 from manyheads.nn.editing.seam import at_step
-from manyheads.nn.layers import initial
+from manyheads.nn.layers import initial_weights as initial
 from manyheads.nn.layers.dropout import Dropout
 from manyheads.nn.layers.linear import Linear
 from manyheads.nn.layers.masks import padding_mask

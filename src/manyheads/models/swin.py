@@ -18,7 +18,7 @@ from manyheads.models.sized_tables import SizedTable, stage_tables
 from manyheads.nn.attention.attention import MultiHeadAttention
 from manyheads.nn.attention.window import Edges, WindowedAttention
 from manyheads.nn.blocks.grid_block import GridBlock
-from manyheads.nn.layers import initial
+from manyheads.nn.layers import initial_weights as initial
 from manyheads.nn.layers.dropout import Dropout
 from manyheads.nn.layers.feedforward import FeedForward
 from manyheads.nn.layers.head import Head

@@ -15,7 +15,7 @@ from manyheads.errors import UsageError
 from manyheads.models.components import CELLS, POSITIONS, CellName, TokenPositions
 from manyheads.models.model_config import ModelConfig
 from manyheads.models.text_encoder import TextEncoderConfig, text_encoder
-from manyheads.nn.layers import initial
+from manyheads.nn.layers import initial_weights as initial
 from manyheads.nn.layers.dropout import Dropout
 from manyheads.nn.layers.linear import Linear
 from manyheads.nn.layers.output_head import OutputFn, logits

@@ -14,12 +14,12 @@ from manyheads.models.components import (
     final_norm,
     rotation,
 )
-from manyheads.models.graphs import Graph, tokens_input
+from manyheads.models.exported_graphs import Graph, tokens_input
 from manyheads.models.model_config import ModelConfig
 from manyheads.nn.attention.attention import MultiHeadAttention
 from manyheads.nn.blocks.block import EncoderBlock, ResidualFactory
 from manyheads.nn.blocks.stack import Encoder
-from manyheads.nn.layers import initial
+from manyheads.nn.layers import initial_weights as initial
 from manyheads.nn.layers.feedforward import FeedForward, GatedFeedForward
 
 

@@ -7,10 +7,10 @@ from torch import Tensor, nn
 
 from manyheads.models.components import POSITIONS, FeedForwardName, Norm, TokenPositions, final_norm
 from manyheads.models.encoder_decoder import DecoderConfig, EncoderDecoder, decoder
-from manyheads.models.graphs import GraphInput, tokens_input
+from manyheads.models.exported_graphs import GraphInput, tokens_input
 from manyheads.models.text_encoder import encoder_blocks
 from manyheads.nn.blocks.stack import Encoder
-from manyheads.nn.layers import initial
+from manyheads.nn.layers import initial_weights as initial
 from manyheads.nn.layers.dropout import Dropout
 from manyheads.nn.layers.linear import Linear
 from manyheads.nn.layers.masks import padding_mask

@@ -34,7 +34,7 @@ HOMES = {
     "nn.recording.attention_record": (
         "ALL AttentionContext AttentionRecord Partition ValueRecord record_values take"
     ),
-    "nn.recording.candidates": "record_candidates",
+    "nn.recording.beam_candidates": "record_candidates",
     "nn.recording.decode_steps": "DecodeStep Search",
     "nn.recording.features": "record_features",
     "nn.recording.token_grid": "TokenGrid",

@@ -56,7 +56,7 @@ from manyheads.nn.recording.attention_record import (
     record_values,
     take,
 )
-from manyheads.nn.recording.candidates import record_candidates
+from manyheads.nn.recording.beam_candidates import record_candidates
 from manyheads.nn.recording.decode_steps import DecodeStep, Search
 from manyheads.nn.recording.features import record_features
 from manyheads.nn.recording.token_grid import TokenGrid

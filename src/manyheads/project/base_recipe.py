@@ -19,7 +19,7 @@ from manyheads.models.model_config import ModelConfig
 from manyheads.models.presets import PRESETS, preset
 from manyheads.project.migrate import migrate
 from manyheads.project.paths import allow, endings, here
-from manyheads.project.ranges import check_numbers, check_range, short
+from manyheads.project.recipe_limits import check_numbers, check_range, short
 from manyheads.project.registry import find_task, import_installed
 from manyheads.project.toml_file import read_toml
 from manyheads.train.train_config import TrainConfig

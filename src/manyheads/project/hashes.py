@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from manyheads.errors import FolderError
-from manyheads.project.ranges import short
+from manyheads.project.recipe_limits import short
 from manyheads.train.checkpoint import sha256
 
 

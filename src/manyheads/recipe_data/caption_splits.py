@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import torch
 
-from manyheads.data.checks.separation import hold_out_captioned
+from manyheads.data.checks.held_out_images import hold_out_captioned
 from manyheads.data.images.caption_readers import (
     read_caption_folder,
     read_caption_shards,

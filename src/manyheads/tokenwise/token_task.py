@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from manyheads.bounds import Count
+from manyheads.bounded_numbers import Count
 from manyheads.data.batching.batches import TokenBatch, pad
 from manyheads.data.batching.buckets import length_buckets, rank_part
 from manyheads.data.text.corpus import Sentences

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import torch
 from annotated_types import Ge, Gt, Le
 
-from manyheads.bounds import Count, NotNegative, Share
+from manyheads.bounded_numbers import Count, NotNegative, Share
 
 Precision = Literal["fp32", "bf16", "auto"]
 Parallel = Literal["ddp", "fsdp"]

@@ -13,8 +13,8 @@ from starlette.responses import Response
 from manyheads.lens.view.report import STATIC as DRAWING
 from manyheads.version import __version__
 from manyheads.web.glossaries import Glossaries
-from manyheads.web.guard import Guard
-from manyheads.web.problems import RESPONSES, add_handlers
+from manyheads.web.problem_json import RESPONSES, add_handlers
+from manyheads.web.request_guard import Guard
 from manyheads.web.routes import (
     compatible,
     documents,

@@ -17,7 +17,7 @@ from typing import Any
 
 from manyheads.errors import ChangedFolderError
 from manyheads.web.metrics import Metrics
-from manyheads.web.problems import refusal
+from manyheads.web.problem_json import refusal
 from manyheads.web.settings import Limits
 from manyheads.web.workers import Answers, Done, Load, Work, Worker, WorkerDiedError
 

@@ -22,7 +22,7 @@ from manyheads.project.folder import ModelFolder
 from manyheads.tasks.translate.predictor import Translator
 from manyheads.tasks.translate.stored_translator import StoredTranslator
 from manyheads.web.batching import Job
-from manyheads.web.problems import refusal
+from manyheads.web.problem_json import refusal
 from manyheads.web.served import Served, ServedModel
 from manyheads.web.workers import Work, WorkerDiedError, ask_server
 

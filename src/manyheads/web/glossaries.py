@@ -12,7 +12,7 @@ from manyheads.data.documents.glossary import Entry, Glossary
 from manyheads.data.text.encoding import reject_surrogates
 from manyheads.errors import NotFoundError, UsageError
 from manyheads.strict_json import dumps, loads
-from manyheads.web.problems import refusal
+from manyheads.web.problem_json import refusal
 
 MOST = 100  # glossaries
 

@@ -22,7 +22,7 @@ from manyheads.project.paths import find_model, shipped
 from manyheads.project.plugins import LOADED
 from manyheads.web.batching import ModelQueue
 from manyheads.web.metrics import Metrics
-from manyheads.web.problems import ProblemError
+from manyheads.web.problem_json import ProblemError
 from manyheads.web.settings import Limits
 from manyheads.web.worker_process import LONGEST, ProcessWorker
 from manyheads.web.workers import ThreadWorker, Worker

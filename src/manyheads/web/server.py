@@ -33,7 +33,7 @@ class PatientProtocol(H11Protocol):
     def __init__(self, *given: Any, patience: float, **named: Any) -> None:
         super().__init__(*given, **named)
         self._patience = patience
-        self.access_log = False  # it would hold paths and queries; `guard.py` has its own
+        self.access_log = False  # it would hold paths and queries; `request_guard.py` has its own
 
     def connection_made(self, transport: Any) -> None:
         """Begin to wait for headers."""

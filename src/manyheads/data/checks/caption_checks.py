@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from manyheads.data.checks import image_checks, issue_types
+from manyheads.data.checks.held_out_images import by_language, text_keys
 from manyheads.data.checks.image_checks import FEW, ImageFinding, Seen, in_order
 from manyheads.data.checks.issue_detectors import fix_mojibake, is_foreign, text_detectors
 from manyheads.data.checks.leakage import plain
-from manyheads.data.checks.separation import by_language, text_keys
 from manyheads.data.images.captioned_images import CaptionedImages, describe
 from manyheads.data.images.image_set import Preprocessing
 from manyheads.data.text.languages import count_words, languages_with_words, script, typical_words

@@ -18,7 +18,7 @@ from annotated_types import Ge, Gt, Le
 from PIL import Image, ImageOps
 from torch import Tensor
 
-from manyheads.bounds import MOST_PIXELS
+from manyheads.bounded_numbers import MOST_PIXELS
 from manyheads.data.images.image_file import (
     NO_COLOURS,
     PLAIN,

@@ -8,10 +8,10 @@ from torch import nn
 
 from manyheads.engines.onnx.graph_tracing import OPSET, trace
 from manyheads.errors import FolderError, UsageError
-from manyheads.models.graphs import Graph
+from manyheads.models.exported_graphs import Graph
 from manyheads.models.model_config import ModelConfig
 from manyheads.project.folder import ModelFolder, read_versioned, validated, write_json
-from manyheads.project.ranges import short
+from manyheads.project.recipe_limits import short
 from manyheads.project.registry import find_task
 from manyheads.strict_json import dumps
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.export import Dim
 
-from manyheads.models.graphs import Graph
+from manyheads.models.exported_graphs import Graph
 from manyheads.version import __version__
 
 # Read by ONNX Runtime from 1.17, by onnxruntime-web of the same version, and by OpenVINO.

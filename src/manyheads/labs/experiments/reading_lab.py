@@ -19,7 +19,7 @@ from manyheads.labs.lab_training import fresh, learn, parameters, training
 from manyheads.models.components import POSITIONS, FeedForwardName, Norm, TokenPositions
 from manyheads.models.encoder_decoder import DecoderConfig, EncoderDecoder, decoder
 from manyheads.models.line_reader import LineReaderConfig
-from manyheads.nn.layers import initial
+from manyheads.nn.layers import initial_weights as initial
 from manyheads.nn.layers.dropout import Dropout
 from manyheads.nn.layers.linear import Linear
 from manyheads.nn.layers.output_head import logits

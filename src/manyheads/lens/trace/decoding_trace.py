@@ -17,7 +17,7 @@ from torch import Tensor
 
 from manyheads.errors import UsageError
 from manyheads.nn.recording.attention_record import ALL, AttentionRecord, take
-from manyheads.nn.recording.candidates import CandidateRecord
+from manyheads.nn.recording.beam_candidates import CandidateRecord
 from manyheads.nn.recording.decode_steps import DecodeStep, Search
 from manyheads.nn.recording.token_grid import TokenGrid
 from manyheads.nn.recording.trace import LayerId, Record, SequenceRecord, Trace

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.asks.evaluate_request import EvaluateConfig, TextMetric
-from manyheads.bounds import Count
+from manyheads.bounded_numbers import Count
 from manyheads.data.augment.augment import Augmentation
 from manyheads.data.batching.batches import CaptionBatch, pad
 from manyheads.data.batching.buckets import rank_part, shuffled

@@ -9,7 +9,7 @@ import torch
 from annotated_types import Ge, Le
 from torch import Tensor, nn
 
-from manyheads.bounds import Count
+from manyheads.bounded_numbers import Count
 from manyheads.data.augment.augment import Augmentation
 from manyheads.data.batching.batches import MatchBatch, pad
 from manyheads.data.images.captioned_images import CaptionedImages

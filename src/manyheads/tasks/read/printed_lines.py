@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from manyheads.data.checks.separation import hold_out_captioned
+from manyheads.data.checks.held_out_images import hold_out_captioned
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.line_images import LineImage, LineImages
 from manyheads.data.synthetic.text_lines import (

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from manyheads.bounds import Count
+from manyheads.bounded_numbers import Count
 from manyheads.data.batching.batches import Batch
 from manyheads.data.batching.buckets import length_buckets, rank_part
 from manyheads.data.images.line_images import padded_width, stack

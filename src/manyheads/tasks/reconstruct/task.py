@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from manyheads.bounds import Share
+from manyheads.bounded_numbers import Share
 from manyheads.data.augment.augment import Augmentation
 from manyheads.data.batching.batches import Batch
 from manyheads.data.images.image_set import ImageSet, Preprocessing

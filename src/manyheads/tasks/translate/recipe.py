@@ -8,7 +8,7 @@ from pydantic import model_validator
 
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.asks.evaluate_request import EvaluateConfig
-from manyheads.bounds import Count, NotNegative
+from manyheads.bounded_numbers import Count, NotNegative
 from manyheads.data.augment.text_noise import TextNoise
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, PairTokenizerConfig
 from manyheads.project.base_recipe import Converted, Recipe, Table

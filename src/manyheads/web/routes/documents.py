@@ -19,10 +19,10 @@ from manyheads.documents.document_translation import Document, translate_documen
 from manyheads.documents.fallbacks import TextTranslator
 from manyheads.errors import UsageError
 from manyheads.strict_json import dumps
-from manyheads.web.asking import served, while_connected
-from manyheads.web.bodies import Body
+from manyheads.web.ask_queue import served, while_connected
 from manyheads.web.document_sentences import UNPACKED, with_translator
-from manyheads.web.problems import JsonResponse, described, problem, refusal
+from manyheads.web.problem_json import JsonResponse, described, problem, refusal
+from manyheads.web.request_bodies import Body
 from manyheads.web.served import Served, ServedModel
 
 router = APIRouter(prefix="/api/v1/translate", tags=["texts"])

@@ -30,10 +30,17 @@ from manyheads.picture_translation import (
     read_answer,
     translate_paragraphs,
 )
-from manyheads.web.asking import image_job, job_of, served, while_connected
-from manyheads.web.bodies import Body, answered, answers_of, body, check_limits, encoded_images
+from manyheads.web.ask_queue import image_job, job_of, served, while_connected
 from manyheads.web.document_sentences import with_translator
-from manyheads.web.problems import JsonResponse
+from manyheads.web.problem_json import JsonResponse
+from manyheads.web.request_bodies import (
+    Body,
+    answered,
+    answers_of,
+    body,
+    check_limits,
+    encoded_images,
+)
 from manyheads.web.request_images import EncodedImage, cost_of, room_for
 from manyheads.web.served import Served, ServedModel
 from manyheads.web.settings import Limits

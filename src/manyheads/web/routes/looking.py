@@ -13,10 +13,10 @@ from manyheads.asks.look_request import LookRequest
 from manyheads.asks.request import IMAGE_TOKENS, estimate_tokens
 from manyheads.errors import UsageError
 from manyheads.looking.look_inside import head_steps_at, look_at
-from manyheads.web.asking import served, while_connected
-from manyheads.web.bodies import Body, body, check_texts, encoded_images
-from manyheads.web.ideas import lessons
-from manyheads.web.problems import JsonResponse, refusal
+from manyheads.web.ask_queue import served, while_connected
+from manyheads.web.learn_ideas import lessons
+from manyheads.web.problem_json import JsonResponse, refusal
+from manyheads.web.request_bodies import Body, body, check_texts, encoded_images
 from manyheads.web.request_images import EncodedImage, cost_of, room_for
 from manyheads.web.served import Served
 

@@ -8,8 +8,8 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import Response
 
 from manyheads.version import __version__
-from manyheads.web.asking import served
-from manyheads.web.problems import JsonResponse
+from manyheads.web.ask_queue import served
+from manyheads.web.problem_json import JsonResponse
 
 router = APIRouter(tags=["server"])
 

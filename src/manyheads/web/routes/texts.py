@@ -11,8 +11,8 @@ from manyheads.asks.generate_request import GenerateAnswer, GenerateRequest
 from manyheads.asks.request import Answer, TextRequest
 from manyheads.asks.tag_request import TagAnswer, TagRequest
 from manyheads.asks.translate_request import TranslateAnswer, TranslateRequest
-from manyheads.web.asking import ask, served
-from manyheads.web.bodies import Body, answered, answers_of, body, check_limits
+from manyheads.web.ask_queue import ask, served
+from manyheads.web.request_bodies import Body, answered, answers_of, body, check_limits
 from manyheads.web.served import ServedModel
 
 router = APIRouter(prefix="/api/v1", tags=["texts"])

@@ -8,7 +8,7 @@ import { makeMatrix } from "/static/draw/matrix.js";
 import { makeAsker, post } from "./api.js";
 import { saveLook } from "./figure.js";
 import { awaiting, debounced, dropZone, h, imageExamples, modelChoice, statusLine } from "./parts.js";
-import { recall, remember } from "./place.js";
+import { recall, remember } from "./address.js";
 import { pairExamples } from "./examples.js";
 import { t } from "./words.js";
 

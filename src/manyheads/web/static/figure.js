@@ -2,9 +2,9 @@
 
 import { draw } from "/static/draw/look.js";
 import { makeAsker, post } from "./api.js";
-import { makeBelieve } from "./believe.js";
+import { makeBelieve } from "./untrained.js";
 import { h } from "./parts.js";
-import { remember } from "./place.js";
+import { remember } from "./address.js";
 import { t } from "./words.js";
 
 /** Whether a view has explanations by gradients, and integrated ones could join them. */

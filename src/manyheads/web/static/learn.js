@@ -5,7 +5,7 @@ import { get } from "./api.js";
 import { makeFigure } from "./figure.js";
 import { learnWords } from "./learn.words.js";
 import { h, imageUrl, title } from "./parts.js";
-import { recall, remember } from "./place.js";
+import { recall, remember } from "./address.js";
 import { equation } from "./tex.js";
 import { t } from "./words.js";
 

@@ -5,7 +5,7 @@ import { compare } from "./compare.js";
 import { learn } from "./learn.js";
 import { h } from "./parts.js";
 import { picture } from "./picture.js";
-import { recall, remember } from "./place.js";
+import { recall, remember } from "./address.js";
 import { search } from "./search.js";
 import { translate } from "./translate.js";
 import { switchLanguage, t } from "./words.js";

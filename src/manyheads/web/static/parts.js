@@ -1,7 +1,7 @@
 // Small parts that the views share.
 
 import { IMAGES, dataOf } from "./examples.js";
-import { recall, remember } from "./place.js";
+import { recall, remember } from "./address.js";
 import { languageName, t } from "./words.js";
 
 /** Make an element: attributes, `on...` listeners, then children. */
@@ -99,7 +99,9 @@ function facts(model) {
   const better = measure === "cer" ? 1 : -1;
   const ranked = [...found].sort(([, a], [, b]) => better * (a - b));
   const shown = ranked.length > 1 ? [ranked[0], ranked.at(-1)] : ranked;
-  return t().measured(measure, shown.map(([origin, value]) => [origin, Math.round(value * 10) / 10]));
+  const rounded = (value) => Math.round(value * 10) / 10;
+  const threads = model.alignment_error == null ? "" : ` ${t().misaligned(rounded(model.alignment_error))}`;
+  return t().measured(measure, shown.map(([origin, value]) => [origin, rounded(value)])) + threads;
 }
 
 /** What data are, in words; the name of others. */

@@ -5,7 +5,7 @@ import { dataOf, IMAGES } from "./examples.js";
 import { makeFigure } from "./figure.js";
 import { awaiting, classBars, debounced, dropZone, h, statusLine, title } from "./parts.js";
 import { noteItems } from "./notes.js";
-import { recall, remember } from "./place.js";
+import { recall, remember } from "./address.js";
 import { keep, kept } from "./store.js";
 import { languageName, t } from "./words.js";
 

@@ -2,7 +2,7 @@
 
 import { makeAsker, post } from "./api.js";
 import { debounced, dropZone, h, statusLine } from "./parts.js";
-import { recall, remember } from "./place.js";
+import { recall, remember } from "./address.js";
 import { t } from "./words.js";
 
 const TOP = 24;

@@ -8,7 +8,7 @@ import { say } from "/static/draw/language.js";
 import { makeLive } from "./live.js";
 import { plain, read } from "./notes.js";
 import { cellText, debounced, h, modelChoice, percent, statusLine } from "./parts.js";
-import { recall, remember } from "./place.js";
+import { recall, remember } from "./address.js";
 import { addToHistory, clearHistory, history, keep, kept } from "./store.js";
 import { makeEditor, makeThreads } from "./threads.js";
 import { languageName, t } from "./words.js";

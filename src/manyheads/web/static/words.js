@@ -129,6 +129,7 @@ const EN = {
   notImage: "This file is no picture that can be opened.",
   cutImage: (name) => `${name} ends too early: a part of the picture is missing.`,
   measured: (measure, found) => `${MEASURED.en[measure]} ${found.map(([origin, value]) => `${value}${measure === "chrf" ? " of 100" : "%"} on ${origin}`).join(", ")}.`,
+  misaligned: (percent) => `Words tied to a wrong word: ${percent}%.`,
   origins: [["tatoeba", "everyday sentences"], ["multi30k/test_2017", "photo captions of another year"], ["multi30k", "photo captions"], ["jhe_dev", "textbook sentences"], ["ntrex", "news"], ["enko/", "sentences like those it has read"], ["test_unseen", "emoji of new kinds"], ["test_tone", "emoji that it knows in other skin tones"], ["150 images", "emoji kept aside"], ["icons", "icons kept aside"], ["cifar10/test", "new photos"], ["5,000 pictures", "photos kept aside"], ["digits", "digits kept aside"], ["dates", "dates kept aside"]],
 };
 
@@ -249,6 +250,7 @@ const KO = {
   notImage: "열 수 있는 그림 파일이 아닙니다.",
   cutImage: (name) => `${name} 파일이 중간에 끊겼습니다. 그림의 일부가 없습니다.`,
   measured: (measure, found) => `${MEASURED.ko[measure]} ${found.map(([origin, value]) => `${origin} ${value}${measure === "chrf" ? "/100" : "%"}`).join(", ")}.`,
+  misaligned: (percent) => `잘못 이은 낱말: ${percent}%.`,
   origins: [["tatoeba", "일상 문장"], ["multi30k/test_2017", "다른 해의 사진 설명문"], ["multi30k", "사진 설명문"], ["jhe_dev", "교과서 문장"], ["ntrex", "뉴스"], ["enko/", "학습한 것과 비슷한 문장"], ["test_unseen", "새로운 종류의 이모지"], ["test_tone", "피부색만 다른 아는 이모지"], ["150 images", "따로 둔 이모지"], ["icons", "따로 둔 아이콘"], ["cifar10/test", "새 사진"], ["5,000 pictures", "따로 둔 사진"], ["digits", "따로 둔 숫자"], ["dates", "따로 둔 날짜"]],
 };
 

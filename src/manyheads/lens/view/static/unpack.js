@@ -1,4 +1,4 @@
-// From the bytes in the page to numbers: see lens/view/packing.py for how they were written.
+// From the bytes in the page to numbers: see lens/view/compressed_weights.py for how they were written.
 
 /** Turn base64 of deflated bytes into one Float32Array: all maps, each the mean and the heads. */
 export async function unpack(text, { form, levels, count, rows }) {

@@ -10,9 +10,9 @@ from contextlib import suppress
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from manyheads.web.fields import read_fields
+from manyheads.web.body_fields import read_fields
 from manyheads.web.metrics import Metrics
-from manyheads.web.problems import ProblemError, problem, refusal
+from manyheads.web.problem_json import ProblemError, problem, refusal
 from manyheads.web.settings import Settings, is_loopback
 
 LOG = logging.getLogger("manyheads.web")

@@ -5,7 +5,7 @@ import json
 from typing import Any
 from urllib.parse import parse_qsl
 
-from manyheads.web.problems import refusal
+from manyheads.web.problem_json import refusal
 
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"

@@ -9,7 +9,7 @@ from fastapi import Request as HttpRequest
 
 from manyheads.asks.request import BatchRequest, ImageRequest
 from manyheads.web.batching import Job
-from manyheads.web.problems import refusal
+from manyheads.web.problem_json import refusal
 from manyheads.web.request_images import EncodedImage, cost_of, room_for
 from manyheads.web.served import Served, ServedModel
 

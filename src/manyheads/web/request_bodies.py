@@ -16,8 +16,8 @@ from pydantic import create_model
 
 from manyheads.asks.request import Answer, BatchRequest, Request, Several
 from manyheads.errors import UnreadableError, UsageError
-from manyheads.web.fields import JSON, read_fields
-from manyheads.web.problems import JsonResponse, refusal
+from manyheads.web.body_fields import JSON, read_fields
+from manyheads.web.problem_json import JsonResponse, refusal
 from manyheads.web.request_images import EncodedImage
 from manyheads.web.settings import Limits
 
