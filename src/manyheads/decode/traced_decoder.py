@@ -6,12 +6,8 @@ from typing import Any, Generic
 import torch
 
 from manyheads.decode.step import State, Step
-<<<<<<< HEAD
 from manyheads.nn.editing.seam import edits_open, search_rows
-from manyheads.nn.recording.candidates import record_candidates
-=======
 from manyheads.nn.recording.beam_candidates import record_candidates
->>>>>>> main
 from manyheads.nn.recording.decode_steps import DecodeStep, Search
 from manyheads.nn.recording.trace import active
 from manyheads.nn.recording.tracking import step_context
