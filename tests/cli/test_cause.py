@@ -1,4 +1,4 @@
-"""manyheads look --instead and --why, and manyheads heads."""
+"""manyheads look --instead and --why, --without, and manyheads heads."""
 
 import json
 from pathlib import Path
@@ -64,6 +64,41 @@ def test_an_image_by_patches(call: Call, tmp_path: Path) -> None:
     values = np.array(states["States of the encoder"]["values"])
     assert values.shape == (5, 17)
     assert values[-1] == pytest.approx([1, *[0] * 16], abs=1e-3)  # only the class token is read
+
+
+RED = "A young girl in a red coat is feeding three ducks near the old bridge."
+
+
+def test_without_a_state_its_word_goes(call: Call) -> None:
+    """The last encoder state of "red" at zero takes "roten" away, in translate and in look."""
+    words = ("--model", "multi30k-en-de", RED)
+    site = "encoder layer 4 state token 5"
+    assert "roten" in call("translate", *words).out
+    cut = call("translate", *words, "--without", site).out
+    assert cut.strip()
+    assert "roten" not in cut
+    looked = json.loads(call("look", "multi30k-en-de", RED, "--without", site, "--json").out)
+    assert looked["translation"] == cut.strip()
+    both = call("translate", *words, "--without", "encoder layer 4 state tokens 4, 5")
+    assert both.code == 0
+    assert "roten" not in both.out
+
+
+@pytest.mark.parametrize(
+    ("site", "said"),
+    [
+        ("encoder layer 9 state", "did you mean 'encoder layer 4 state'"),
+        ("encoder layer 4 state token red", "tokens are numbers from 0"),
+        ("encoder layer 4 state token", "tokens are numbers from 0"),
+        ("encoder layer 4 state token 99", "there is no token 99"),
+        ("layer", "no name of a site"),
+        ("encoder layer 4 state token " + "9" * 5000, "there is no token"),
+    ],
+)
+def test_a_site_that_there_is_not(call: Call, site: str, said: str) -> None:
+    code, out, err = call("translate", "--model", "multi30k-en-de", RED, "--without", site)
+    assert (code, out) == (2, "")
+    assert said in err
 
 
 @pytest.mark.parametrize(

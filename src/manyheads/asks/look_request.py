@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 from manyheads.asks.option import Option
-from manyheads.asks.request import OpenedImage, Request, Several
+from manyheads.asks.request import OpenedImage, Request, Several, Without
 
 
 class LookRequest(Request):
@@ -18,6 +18,7 @@ class LookRequest(Request):
     untrained: Annotated[
         bool, Option("Show the same model with freshly drawn weights, to compare maps with.")
     ] = False
+    without: Without = ()
     # Of image models:
     target: Annotated[
         str | None,

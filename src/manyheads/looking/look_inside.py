@@ -18,6 +18,7 @@ from manyheads.lens.view.image_view import ImageView
 from manyheads.lens.view.text_view import TextView
 from manyheads.looking.figures import kept_traces
 from manyheads.looking.untrained import NOTE
+from manyheads.nn.editing.edits import zeroed
 from manyheads.nn.recording.trace import Trace
 from manyheads.predict.base_predictor import Predictor
 from manyheads.predict.load import loaded
@@ -165,12 +166,14 @@ def look(model: str | Path | Predictor, given: str | Path | Image.Image, **param
 def look_at(predictor: Predictor, request: LookRequest) -> Look:
     """Do what `look` does, for a validated request."""
     name = predictor.folder.name
-    with predictor.engine.running():
+    with predictor.engine.running(), zeroed(request.without):
         told, view, pixels = pipeline_of(predictor.folder.recipe).look(predictor, request)
     if request.untrained:
         if NOTE not in view.notes:
             raise UsageError(f"{name}: its task has no untrained model: leave `untrained` out.")
         name = f"{name}, untrained"
+    if request.without:
+        name = f"{name} without {', '.join(request.without)}"
     return Look({"model": name} | told, view, pixels)
 
 

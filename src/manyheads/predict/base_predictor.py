@@ -7,6 +7,7 @@ from torch import nn
 from manyheads.asks.load_options import LoadOptions
 from manyheads.engines.engine import Engine, find_engine
 from manyheads.errors import UsageError
+from manyheads.nn.editing.edits import zeroed
 
 if TYPE_CHECKING:
     from manyheads.asks.request import Request
@@ -79,7 +80,8 @@ class Predictor(Protocol):
                 f"{self.folder.name} answers {takes}, not {request!r:.80}: its task is "
                 f"{self.folder.recipe.task!r}."
             )
-        return self.respond(request)
+        with zeroed(getattr(request, "without", ())):
+            return self.respond(request)
 
     def respond(self, request: Any) -> list[Any]:
         """Answer a request of the right type."""

@@ -405,6 +405,31 @@ def edit() -> Iterator[Edit]:
     changes.check()
 
 
+@contextmanager
+def zeroed(names: Sequence[str]) -> Iterator[None]:
+    """Set sites to zero, by names such as "decoder layer 3 cross head 2"; none: change nothing.
+
+    A name may end in tokens: "encoder layer 1 state tokens 4, 5".
+
+    Raises:
+        UsageError: as `edit` does.
+    """
+    if not names:
+        yield
+        return
+    with edit() as changes:
+        for each in names:
+            name, given, listed = each[:LONGEST].partition(" token")
+            tokens = listed.removeprefix("s").replace(",", " ").split()
+            if given and not (tokens and all(map(str.isdecimal, tokens))):
+                raise UsageError(
+                    f"{each[:80]!r}: tokens are numbers from 0, such as in 'encoder layer 1 state "
+                    "tokens 4, 5'."
+                )
+            changes.site(name, tokens=[int(number) for number in tokens] or None).zero()
+        yield
+
+
 def recorded(trace: Trace, site: LayerId, head: int | None = None) -> Tensor:
     """Return the tensor that a recorder of states kept at a site, (row, token, size).
 
