@@ -398,7 +398,7 @@ def test_train(call: Call, tmp_path: Path) -> None:
     assert "runs/halves" in out
     assert "accuracy" in out
     assert "step 3: val_accuracy" in err
-    assert "step 6 of 6" in err
+    assert "step 6 of 6: loss " in err
     assert call("info", "runs/halves").code == 0
 
 
