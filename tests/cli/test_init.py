@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.own_data import speed
+from manyheads.fit import pace
 from tests.cli.conftest import Call
 from tests.own_data.test_tables import sentences, table
 
@@ -15,7 +15,7 @@ def test_init_says_what_to_do_next(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A path with spaces; the command that is printed last is that of the recipe."""
-    monkeypatch.setattr(speed, "SECONDS", 0.05)
+    monkeypatch.setattr(pace, "BUDGET", 0.05)
     folder = tmp_path / "my data"
     folder.mkdir()
     (folder / "my pairs.tsv").write_text(table(sentences(60)), encoding="utf-8")

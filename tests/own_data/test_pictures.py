@@ -14,8 +14,8 @@ import torch
 from PIL import Image
 
 from manyheads.errors import DataError, RecipeError, UsageError
+from manyheads.fit import pace
 from manyheads.fit.run_training import train
-from manyheads.own_data import speed
 from manyheads.own_data.own_data import prepare
 from manyheads.own_data.prepared import Options, Prepared, write
 from manyheads.predict.load import load
@@ -30,7 +30,7 @@ ONE = Options(minutes=1)
 @pytest.fixture(autouse=True)
 def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure for a moment: how fast this machine is plays no part here."""
-    monkeypatch.setattr(speed, "SECONDS", 0.01)
+    monkeypatch.setattr(pace, "BUDGET", 0.01)
 
 
 def photo(path: Path, colour: str, number: int, size: tuple[int, int] = (48, 40)) -> Path:

@@ -12,6 +12,7 @@ from benchmarks.messy_pairs import plant
 from manyheads.data.text.exclusion import normalised
 from manyheads.data.text.formats import Pair, read_pairs
 from manyheads.errors import DataError, UsageError
+from manyheads.fit import pace
 from manyheads.fit.observer import SilentObserver
 from manyheads.fit.run_training import train
 from manyheads.own_data import speed
@@ -43,7 +44,7 @@ def sentences(count: int) -> list[tuple[str, str]]:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time a step or two instead of ten seconds."""
-    monkeypatch.setattr(speed, "SECONDS", 0.05)
+    monkeypatch.setattr(pace, "BUDGET", 0.05)
 
 
 def prepared(

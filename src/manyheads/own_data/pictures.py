@@ -305,9 +305,8 @@ class _Draft:
         if self.speed is None:
             self.steps, self.every = worth, worth // VALIDATIONS
             return
-        # Of a text written by an untrained model half the time counts, of an image all of it.
-        each = self.speed.validation * (1 if self.divided.found.captions else 2)
-        validation = VALIDATIONS * each * val / len(self.divided.sample.parts["val"])
+        sampled = len(self.divided.sample.parts["val"])
+        validation = VALIDATIONS * self.speed.validation * val / sampled
         possible = int((60 * minutes * FULL - 2 * reading - validation) / self.speed.step)
         steps = min(max(20, possible), worth)
         self.every = max(10, steps // VALIDATIONS)

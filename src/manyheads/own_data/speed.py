@@ -1,26 +1,21 @@
 """Measure how fast a recipe trains on this machine: a few real steps of its real model."""
 
-import time
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
 from manyheads.fit.observer import SilentObserver
+from manyheads.fit.pace import rehearsed
 from manyheads.predict.task_pipeline import pipeline_of
 from manyheads.project.base_recipe import read_recipe
 from manyheads.project.capacity import check_memory
 from manyheads.streams import stream
 from manyheads.train.device import best_device, limited_threads, set_threads
-from manyheads.train.loop import update
-from manyheads.train.optim import optimizer
 from manyheads.train.precision import fastest
 from manyheads.train.precision import measure as time_precisions
-
-SECONDS = 8.0
-WARM = 2  # steps that are not counted
 
 
 class Speed(NamedTuple):
@@ -73,35 +68,14 @@ def _measure(folder: Path, device: torch.device) -> Speed:
     write_inputs(run)
     pipeline.initialize(model, parsed, run)
     model.to(device)
-    steps, plan = 0, task.plan(0)
     settings = replace(parsed.train, precision=fastest(time_precisions(model, task)))
-    learn: Any = optimizer(model, settings)
-    units, started = 0, time.perf_counter()
-    batches = (batch for _ in range(100) for batch in task.load(0, plan))
-    for batch in batches:
-        if steps == WARM:
-            units, started = 0, time.perf_counter()
-        units += update(model, task, [batch], settings, learn, steps + 1, device).units
-        steps += 1
-        if steps > WARM and time.perf_counter() - started > SECONDS:
-            break
-    spent = time.perf_counter() - started
-    counted = max(1, steps - WARM)
+    pace = rehearsed(model, task, settings, parsed.seed)
     return Speed(
-        step=spent / counted,
-        validation=_validation(task, model) / (1 if parsed.train.validate_first else 2),
-        steps_per_epoch=len(plan),
-        units=units / spent,
+        step=pace.step,
+        validation=pace.validation,
+        steps_per_epoch=len(task.plan(0)),
+        units=pace.units,
         parameters=sum(each.numel() for each in model.parameters()),
         device=device.type,
         precision=settings.precision,
     )
-
-
-def _validation(task: Any, model: torch.nn.Module) -> float:
-    """Time a validation. A model that has learned little writes twice as long as later."""
-    model.eval()
-    started = time.perf_counter()
-    with torch.inference_mode():
-        task.evaluate(model)
-    return time.perf_counter() - started
