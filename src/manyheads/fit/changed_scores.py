@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from manyheads.generation.output_monitor import SIGNS
-from manyheads.strict_json import loads
 from manyheads.train.early_stop import is_better
+from manyheads.train.history import read_history
 from manyheads.train.train_config import EarlyStop
 
 
@@ -18,9 +18,7 @@ def changes_of_scores(out: Path, rule: EarlyStop | None) -> list[str]:
     Returns:
         A line for each score; none if there was no validation before the first step.
     """
-    text = (out / "metrics.jsonl").read_text(encoding="utf-8")
-    lines = [loads(line) for line in text.splitlines()]
-    scored = [line for line in lines if any(key.startswith("val_") for key in line)]
+    scored = read_history(out / "metrics.jsonl").validations
     if not scored or scored[0]["step"] != 0:
         return []
     before, after = scored[0], scored[-1]
