@@ -22,7 +22,7 @@ def run(
     force: bool = False,
     json: bool = False,
 ) -> None:
-    """Make a data folder and a recipe of your own files: what was found, and what to expect."""
+    """Make a data folder and a recipe of your own files."""
     from manyheads.own_data.own_data import prepare
     from manyheads.own_data.prepared import Options, recipe_path, write
 
