@@ -32,7 +32,7 @@ autoload -Uz compinit bashcompinit && compinit && bashcompinit
 
 
 def run(shell: Literal["bash", "zsh", "fish"]) -> None:
-    """Print a script with which a shell completes commands, options and names with the Tab key."""
+    """Print a script for completion with the Tab key: commands, options and names."""
     from manyheads.cli.main import VERBS, whole
 
     commands = whole().commands
