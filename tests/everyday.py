@@ -6,6 +6,7 @@ FOLDER = Path(__file__).parents[1] / "benchmarks" / "everyday"
 COLUMNS = {
     "english": ("kind", "english", "german", "korean"),
     "korean": ("kind", "korean", "english"),
+    "minimal_pairs": ("file", "line", "sentence", "word", "instead"),
 }
 
 
