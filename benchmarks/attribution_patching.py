@@ -9,7 +9,9 @@ A token's counterpart is that at its index. The score is that of `look --instead
 
 Spearman's rank correlation is computed within each sentence, over the heads of a kind (each at all
 tokens) or over the tokens of a layer; the table has its median and quartiles over sentences, and in
-how many percent of them both name the same head or token as the largest in absolute value.
+how many percent of them both name the same head or token as the largest in absolute value; of that
+with the largest exact effect the estimate divided by the effect ("size", likewise); and the median
+exact effect divided by the largest ("rest", the median over sentences).
 Left out is what has no effect by construction: the decoder's input and the self-attention of its
 first layer, which read only what is written; the last decoder layer's states, of which only that of
 the last token is read; the encoder's input, where in (a) only the changed word differs.
@@ -22,6 +24,7 @@ import re
 import time
 from collections.abc import Iterator
 from random import Random
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -89,8 +92,17 @@ def effects(pair: Compared, steps: int) -> Iterator[tuple[str, Tensor, Tensor]]:
                 yield name, exact[site.layer + 1], found[site]
 
 
-def correlations(pair: Compared, steps: int) -> dict[str, tuple[float, bool]]:
-    """Return by kind of site Spearman's correlation, and if both name the same as the largest."""
+class Agreement(NamedTuple):
+    """Estimates against exact effects of one kind of site in one sentence."""
+
+    order: float  # Spearman's correlation
+    same: bool  # both have the same largest
+    size: float  # estimate / effect, of the largest effect
+    rest: float  # median effect / largest effect
+
+
+def agreements(pair: Compared, steps: int) -> dict[str, Agreement]:
+    """Compare by kind of site."""
     kinds: dict[str, list[tuple[Tensor, Tensor]]] = {}
     for kind, exact, estimated in effects(pair, steps):
         for name in ["all heads", kind] if kind.endswith("heads") else [kind]:
@@ -99,8 +111,13 @@ def correlations(pair: Compared, steps: int) -> dict[str, tuple[float, bool]]:
     for kind, parts in kinds.items():
         exact, estimated = (torch.cat(each) for each in zip(*parts, strict=True))
         if len(exact) >= 3:
-            order = spearman(exact, estimated)
-            together[kind] = (order, bool(exact.abs().argmax() == estimated.abs().argmax()))
+            largest = int(exact.abs().argmax())
+            together[kind] = Agreement(
+                spearman(exact, estimated),
+                largest == int(estimated.abs().argmax()),
+                float(estimated[largest] / exact[largest]),
+                float(exact.abs().median() / exact[largest].abs()),
+            )
     return together
 
 
@@ -128,21 +145,28 @@ def main() -> None:
         translator = load(name, Translator)
         for make in (one_word, another_sentence):
             begin = time.process_time()
-            found: dict[tuple[str, int], list[tuple[float, bool]]] = {}
+            found: dict[tuple[str, int], list[Agreement]] = {}
             pairs = make(translator, lines, Random(SEED))
             for _, pair in zip(range(SENTENCES), pairs, strict=False):
                 for steps in (1, STEPS):
-                    for kind, each in correlations(pair, steps).items():
+                    for kind, each in agreements(pair, steps).items():
                         found.setdefault((kind, steps), []).append(each)
             print(f"{name}, {make.__name__}, {time.process_time() - begin:.0f} CPU-seconds")
-            print(f"| site | sentences | one step | same first | {STEPS} steps | same first |")
+            titles = [
+                f"{each}, {n} steps" for n in (1, STEPS) for each in ("order", "same", "size")
+            ]
+            print("|", " | ".join(("site", "sentences", *titles, "rest")), "|")
             for kind in dict.fromkeys(kind for kind, _ in found):
                 cells = []
                 for steps in (1, STEPS):
-                    rows = [each for each in found[kind, steps] if not math.isnan(each[0])]
-                    same = 100 * sum(first for _, first in rows) / len(rows)
-                    cells += [quartiles([order for order, _ in rows]), f"{same:.0f}%"]
-                print("|", " | ".join((kind, str(len(rows)), *cells)), "|", flush=True)
+                    rows = [each for each in found[kind, steps] if not math.isnan(each.order)]
+                    same = 100 * sum(each.same for each in rows) / len(rows)
+                    cells += [quartiles([each.order for each in rows]), f"{same:.0f}%"]
+                    cells.append(quartiles([each.size for each in rows]))
+                rest = torch.tensor([each.rest for each in rows]).median()
+                print(
+                    "|", " | ".join((kind, str(len(rows)), *cells, f"{rest:.1e}")), "|", flush=True
+                )
 
 
 if __name__ == "__main__":

@@ -144,7 +144,8 @@ def _siglip() -> ImageTextReference:
     return _pairs("siglip", library.SiglipModel(both), tokens, None)
 
 
-def _captioner(seer: str, writer: str, **arguments: Any) -> ImageTextReference:
+def captioner(seer: str, writer: str, **arguments: Any) -> Any:
+    """Build a VisionEncoderDecoderModel with random weights."""
     library = transformers_library()
     image = getattr(library, f"{seer}Config")(**SHAPE, image_size=8, intermediate_size=16)
     specials = {"pad_token_id": PAD, "bos_token_id": START, "eos_token_id": END}
@@ -183,6 +184,11 @@ def _captioner(seer: str, writer: str, **arguments: Any) -> ImageTextReference:
     both.decoder_start_token_id, both.pad_token_id, both.eos_token_id = END, PAD, END
     model: Any = library.VisionEncoderDecoderModel(both)
     randomise(model)
+    return model
+
+
+def _captioner(seer: str, writer: str, **arguments: Any) -> ImageTextReference:
+    model = captioner(seer, writer, **arguments)
     settings, tensors = stored(model)
     images = _images()
     tokens = torch.tensor([[END, 3, 4, 5, 6], [END, 7, 8, 3, 9]])

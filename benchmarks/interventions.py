@@ -7,19 +7,23 @@ library's module, and by `edit` on ours.
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from benchmarks.image_models import _hf
+from benchmarks.image_text import captioner
 from benchmarks.marian import TINY, _reference, random_model
 from benchmarks.peers import transformers_library
+from benchmarks.references import stored
 from manyheads.lens.cause.patching import attribute
-from manyheads.models.convert.families import CONVERTERS
+from manyheads.models.convert.families import CONVERTERS, IMAGE_TEXT
 from manyheads.models.presets import build
 from manyheads.nn.editing.edits import edit
 from manyheads.nn.recording.trace import LayerId, record
+from manyheads.train.checkpoint import restore
 
 TOKEN = 2
 Run = Callable[[Tensor], Tensor]  # logits of one input
@@ -75,6 +79,35 @@ def differences() -> Iterator[tuple[str, float]]:
     projections = [_projection(each) for each in blocks]
     heads = {("encoder", n + 1, "self"): each for n, each in enumerate(projections)}
     yield "hf vit: ablation of every head", _ablation(heads, look, own_vit, images[0])
+    yield from _gpt2()
+
+
+def _gpt2() -> Iterator[tuple[str, float]]:
+    """Compare GPT-2 as converters take it: the decoder of a VisionEncoderDecoder."""
+    model = captioner("ViT", "gpt2", n_layer=2)
+    config, state = IMAGE_TEXT["vision-encoder-decoder"](*stored(model))
+    writer: Any = build(config).eval()
+    restore(writer, state, Path("hf gpt2"))
+    image = torch.randn(1, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+
+    def theirs(given: Tensor) -> Tensor:
+        pixels = image.expand(len(given), -1, -1, -1)
+        logits: Tensor = model(pixel_values=pixels, decoder_input_ids=given).logits
+        return logits[:, -1]
+
+    def own(given: Tensor) -> Tensor:
+        logits: Tensor = writer(image.expand(len(given), -1, -1, -1), given)
+        return logits[:, -1]
+
+    one, other = torch.tensor([[2, 3, 4, 5, 6]]), torch.tensor([[2, 7, 8, 3, 9]])
+    blocks = list(model.decoder.transformer.h)
+    yield from _compared("hf gpt2", theirs, own, blocks, one, other, "decoder")
+    heads = {
+        ("decoder", n + 1, kind): part.c_proj
+        for n, block in enumerate(blocks)
+        for kind, part in (("self", block.attn), ("cross", block.crossattention))
+    }
+    yield "hf gpt2: ablation of every head", _ablation(heads, theirs, own, one)
 
 
 def _projection(block: nn.Module) -> nn.Module:
@@ -84,7 +117,13 @@ def _projection(block: nn.Module) -> nn.Module:
 
 
 def _compared(
-    name: str, theirs: Run, ours: Run, layers: list[nn.Module], one: Tensor, other: Tensor
+    name: str,
+    theirs: Run,
+    ours: Run,
+    layers: list[nn.Module],
+    one: Tensor,
+    other: Tensor,
+    stack: str = "encoder",
 ) -> Iterator[tuple[str, float]]:
     """Patch a token's state after each layer; estimate it by the gradient of one logit."""
     with torch.no_grad(), record(states=True) as trace:
@@ -98,13 +137,13 @@ def _compared(
         with torch.no_grad(), _hook(layer, partial(_with, other=seen[0])):
             expected = theirs(one)
         with torch.no_grad(), edit() as changes:
-            changes.state("encoder", number + 1, tokens=[TOKEN]).replace(trace)
+            changes.state(stack, number + 1, tokens=[TOKEN]).replace(trace)
             patched.append(_relative(ours(one), expected))
         kept: list[Tensor] = []
         with _hook(layer, _keeping(kept)):
             score = theirs(one)[0, 1]
         (gradient,) = torch.autograd.grad(score, kept)
-        site = LayerId("encoder", number, "state")
+        site = LayerId(stack, number, "state")
         found = attribute(
             lambda rows: ours(one.expand(rows, *one.shape[1:]))[:, 1], trace, [site], {}
         )
