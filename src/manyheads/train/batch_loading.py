@@ -3,12 +3,14 @@
 Worth it where a GPU makes an update faster than one process augments and encodes the next batch.
 """
 
+import signal
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
+from manyheads.train.interrupt import SIGNALS
 from manyheads.train.training_task import B, Indices, Task
 
 AHEAD = 4  # batches that each process keeps ready
@@ -36,6 +38,7 @@ def load_batches(task: Task[B], epoch: int, plan: Sequence[Indices], workers: in
         multiprocessing_context="fork",  # the data is not copied
         prefetch_factor=AHEAD,
         collate_fn=_unchanged,
+        worker_init_fn=_stop_with_the_run,
         generator=torch.Generator(),  # or the loader would draw a number from that of the run
     )
     for batch in loader:
@@ -57,6 +60,12 @@ class _Share(IterableDataset[B | Exception]):
             yield from self.task.load(self.epoch, mine)
         except Exception as error:  # without the loader's traceback
             yield error
+
+
+def _stop_with_the_run(_process: int) -> None:
+    """Leave Ctrl-C to the run, which still saves its state: the loader ends its processes."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _unchanged(batch: B) -> B:

@@ -1,8 +1,7 @@
 """Muon (Jordan et al. 2024) with all matrices of one shape in one product."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float
@@ -38,9 +37,8 @@ class Muon(torch.optim.Muon):
     """
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> None:
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
         """Update every matrix that has a gradient (Nesterov momentum, decoupled weight decay)."""
-        assert closure is None
         for group in self.param_groups:
             matrices = [p for p in group["params"] if p.grad is not None]
             if not matrices:
