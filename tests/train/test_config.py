@@ -27,6 +27,7 @@ def test_defaults() -> None:
         "ema": 0.0,
         "average": 1,
         "precision": "fp32",
+        "workers": 0,
         "tensorboard": False,
         "threads": 0,
         "log_every": 50,
