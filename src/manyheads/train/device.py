@@ -73,8 +73,15 @@ def set_random_state(device: torch.device, states: Sequence[Tensor]) -> None:
 
 
 def best_device() -> torch.device:
-    """Return a GPU if torch can use one, otherwise the CPU."""
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    """Return a GPU if torch can use one, otherwise the CPU.
+
+    On a GPU without cuDNN's attention, which plans anew for every size of a batch: 0.5 s instead of
+    0.05 s an update of a small translator on an H200, while its batches differ in size.
+    """
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    torch.backends.cuda.enable_cudnn_sdp(False)
+    return torch.device("cuda")
 
 
 def find_device(name: str | None) -> torch.device:

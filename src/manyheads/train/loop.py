@@ -15,6 +15,7 @@ from manyheads.errors import LOG, InterruptedRunError, NonFiniteLossError, Train
 from manyheads.streams import stream
 from manyheads.train import average as averages
 from manyheads.train import checkpoint
+from manyheads.train.batch_loading import load_batches
 from manyheads.train.checkpoint import Progress
 from manyheads.train.device import autocast, memory_errors
 from manyheads.train.distribute import RankTask, summed, unwrapped, whole
@@ -145,7 +146,8 @@ def fit(
             plan = part.plan(progress.epoch)
             if not plan:
                 raise TrainingError("There is nothing to train on: the training data is empty.")
-            batches = part.load(progress.epoch, plan[progress.index :])
+            rest = plan[progress.index :]
+            batches = load_batches(part, progress.epoch, rest, config.workers)
             for window in _windows(batches, config.accumulate):
                 step = progress.step + 1
                 # Reseeding by step makes dropout a pure function of (seed, step): nothing to store.

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from manyheads.errors import TrainingError
 from manyheads.nn.blocks.block import AttentionBlock
 from manyheads.train.layer_groups import depths
+from manyheads.train.muon import Muon
 from manyheads.train.train_config import TrainConfig
 
 SCALE = "scale"  # key of a parameter group: the factor on the schedule's learning rate
@@ -93,7 +94,7 @@ def muon(
         )
     others = {name: p for name, p in parameters.items() if name not in matrices}
     return Together(
-        torch.optim.Muon(
+        Muon(
             [group for group in _groups(model, matrices, config) if group["params"]],
             lr=config.learning_rate,
             weight_decay=config.weight_decay,

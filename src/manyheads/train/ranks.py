@@ -23,6 +23,7 @@ from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
 from manyheads.errors import ManyheadsError, OtherRankError, TrainingError, UsageError
+from manyheads.train.device import best_device
 
 T = TypeVar("T")
 
@@ -115,7 +116,7 @@ def joined() -> Iterator[torch.device]:
     """
     here = launch()
     cuda = torch.cuda.is_available()
-    device = torch.device("cuda" if cuda else "cpu")
+    device = best_device()
     if rank_and_world()[1] > 1:
         yield torch.device("cuda", torch.cuda.current_device()) if cuda else device
         return

@@ -69,6 +69,7 @@ class TrainConfig:
     compile: bool = False  # torch.compile the model for training
     tensorboard: bool = False  # also write the metrics as TensorBoard event files
     threads: Annotated[int, Ge(0)] = 0  # 0 = all cores
+    workers: Annotated[int, Ge(0)] = 0  # processes that make batches ahead; 0: none, as on a CPU
     log_every: Count = 50
     validate_every: Count = 500
     # Also before the first step: what a model that is continued is worth. Training says at its end

@@ -41,6 +41,7 @@ class SubwordSampler:
             RecipeError: a tokenizer cannot sample segmentations.
         """
         self.store = store
+        self.alpha = alpha
         self.segment = [_segmentation(tokenizer, alpha) for tokenizer in tokenizers]
         self.noise = noise
         self.max_length = max_length
@@ -51,19 +52,33 @@ class SubwordSampler:
     def __call__(self, indices: np.ndarray) -> tuple[Rows, Rows]:
         """Segment these examples; return the token ids of sources and targets."""
         best, texts = self.store.tokens(indices), self.store.texts(indices)
+        drawn = texts
         if self.noise:
-            drawn = zip(*texts, self.noise_seeds[indices].tolist(), strict=True)
-            sources, targets = zip(*(self.noise(*each) for each in drawn), strict=True)
-            texts = list(sources), list(targets)
+            pairs = zip(*texts, self.noise_seeds[indices].tolist(), strict=True)
+            sources, targets = zip(*(self.noise(*pair) for pair in pairs), strict=True)
+            drawn = list(sources), list(targets)
         source, target = (
             self._side(*parts)
-            for parts in zip(self.segment, best, texts, self.seeds[indices].T.tolist(), strict=True)
+            for parts in zip(
+                self.segment, best, texts, drawn, self.seeds[indices].T.tolist(), strict=True
+            )
         )
         return source, target
 
-    def _side(self, segment: Segmentation, best: Rows, texts: list[str], seeds: list[int]) -> Rows:
-        drawn = zip(map(segment, texts, seeds), best, strict=True)
-        return [new if len(new) <= self.max_length else old for new, old in drawn]
+    def _side(
+        self,
+        segment: Segmentation,
+        best: Rows,
+        texts: list[str],
+        drawn: list[str],
+        seeds: list[int],
+    ) -> Rows:
+        rows = []
+        for old, text, changed, seed in zip(best, texts, drawn, seeds, strict=True):
+            # The best segmentation of an unchanged text is known.
+            new = old if text == changed and not self.alpha else segment(changed, seed)
+            rows.append(new if len(new) <= self.max_length else old)
+        return rows
 
 
 def _segmentation(tokenizer: TextTokenizer, alpha: float) -> Segmentation:

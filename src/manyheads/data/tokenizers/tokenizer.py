@@ -33,6 +33,7 @@ class TokenizerConfig:
     split_digits: bool = False  # one token per digit, so that numbers are always split alike
     # Share of the text's characters with their own token; the others are encoded as bytes.
     character_coverage: Annotated[float, Ge(0.98), Le(1)] = 1.0
+    symbols: tuple[str, ...] = ()  # never split, such as tags that a source begins with
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +130,7 @@ class Tokenizer(SentencePieces):
                 eos_id=END,
                 unk_id=UNKNOWN,
                 control_symbols=[f"<{code}>" for code in languages],
+                user_defined_symbols=list(config.symbols),
                 num_threads=1,  # the same vocabulary on every machine
                 minloglevel=2,
             )

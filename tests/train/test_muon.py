@@ -1,0 +1,36 @@
+"""Muon with all matrices of a shape in one product is torch's Muon, which takes one at a time."""
+
+import torch
+from torch import Tensor, nn
+
+from manyheads.train.muon import Muon, orthogonalized
+
+SHAPES = [(24, 8), (8, 8), (8, 24), (24, 8), (8, 24)]
+
+
+def test_the_updates_are_those_of_torch() -> None:
+    drawn = [torch.randn(shape, generator=torch.manual_seed(1)) for shape in SHAPES]
+    ours, theirs = ([nn.Parameter(x.clone()) for x in drawn] for _ in range(2))
+    optimizers = [
+        kind(weights, lr=0.01, weight_decay=0.1, adjust_lr_fn="match_rms_adamw")
+        for kind, weights in ((Muon, ours), (torch.optim.Muon, theirs))
+    ]
+    for _ in range(3):
+        for mine, other in zip(ours[:-1], theirs[:-1], strict=True):  # the last has no gradient
+            mine.grad = torch.randn_like(mine)
+            other.grad = mine.grad.clone()
+        for optimizer in optimizers:
+            optimizer.step()
+    for mine, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(mine, other, rtol=0, atol=1e-4)  # products in bf16
+    states = [{"momentum_buffer"}] * 4
+    assert [set(optimizers[0].state[p]) for p in ours[:-1]] == states  # that of a checkpoint
+
+
+def test_singular_values_end_near_one() -> None:
+    x: Tensor = torch.randn(3, 16, 40, generator=torch.manual_seed(2))
+    values = torch.linalg.svdvals(orthogonalized(x).float())
+    assert values.min() > 0.5
+    assert values.max() < 1.5
+    tall = orthogonalized(x.mT)
+    torch.testing.assert_close(tall, orthogonalized(x).mT)
