@@ -142,6 +142,11 @@ def references() -> dict[str, Callable[[], MarianReference]]:
 
 
 def _random(config: dict[str, Any]) -> MarianReference:
+    return _reference(*random_model(config))
+
+
+def random_model(config: dict[str, Any]) -> tuple[Any, Tensor, Tensor]:
+    """Build a model of the library with random weights, and a padded batch."""
     transformers = transformers_library()
     model = transformers.MarianMTModel(transformers.MarianConfig(**config)).eval()
     frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
@@ -153,7 +158,7 @@ def _random(config: dict[str, Any]) -> MarianReference:
             model.get_parameter(name).copy_(table)
         bias = model.final_logits_bias
         bias.copy_(torch.randn(bias.shape, generator=generator))
-    return _reference(model, *_batch(config, generator))
+    return model, *_batch(config, generator)
 
 
 def _batch(config: dict[str, Any], generator: torch.Generator) -> tuple[Tensor, Tensor]:

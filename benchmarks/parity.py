@@ -14,6 +14,7 @@ from benchmarks import (
     image_encoders,
     image_models,
     image_text,
+    interventions,
     marian,
     preprocessing,
 )
@@ -53,6 +54,7 @@ def differences() -> Iterator[tuple[str, float]]:
         yield f"{name}, there and back", float(reference.changed())
     for name, build_explained in attributions.references().items():
         yield name, build_explained().difference()
+    yield from interventions.differences()
     yield from preprocessing.differences()
     yield from hub.differences()
     yield "100 drawn models: the share that answers otherwise", drawn_models.wrong_share()

@@ -118,7 +118,7 @@ def test_arguments_of_look_and_evaluate(classifier: Path) -> None:
     with pytest.raises(UsageError, match="What was given is None: give a text, the path"):
         manyheads.look(classifier, wrong)
     with pytest.raises(UsageError, match="`split` = 3: input should be a valid string"):
-        manyheads.evaluate(classifier, split=3)
+        manyheads.evaluate(classifier, split=3)  # type: ignore[arg-type]
 
 
 def test_arguments_of_train(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from manyheads.engines.engine import ENGINES, find_engine
 from manyheads.engines.exporter import EXPORTERS, find_exporter
 from manyheads.engines.onnx.graph_files import describe, graphs
 from manyheads.engines.web.exporter import describe_for_page
-from manyheads.errors import DataError, FolderError, NotFoundError, UsageError
+from manyheads.errors import DataError, FolderError, NotFoundError, RecipeError, UsageError
 from manyheads.extend import (
     BatchRequest,
     ClassifyAnswer,
@@ -55,7 +55,9 @@ from manyheads.extend import (
     register_text_format,
 )
 from manyheads.models import PRESETS, ModelConfig, VitConfig, presets
+from manyheads.models.components import ATTENTIONS, POSITIONS
 from manyheads.project import plugins, registry
+from manyheads.project.base_recipe import read_recipe
 from manyheads.project.paths import find_data
 from manyheads.project.plugins import home, load_plugin
 from manyheads.web.ask_queue import job_of
@@ -90,7 +92,7 @@ def undone() -> Iterator[None]:
     """Forget afterwards what plugins brought into this process."""
     tables: list[Any] = [PRESETS, registry.TASKS, presets.REGISTERED_BY]
     tables += [TEXT_FORMATS, IMAGE_FORMATS, ENGINES, EXPORTERS]
-    tables.append(plugins.LOADED)
+    tables += [POSITIONS, ATTENTIONS, plugins.LOADED]
     before = [table.copy() for table in tables]
     yield
     for table, known in zip(tables, before, strict=True):
@@ -171,6 +173,7 @@ def guide(tmp_path: Path, undone: None) -> Path:
 def test_the_guide_shows_files(guide: Path) -> None:
     assert {name for name, _ in BLOCKS} == {
         "own_encoder.py",
+        "own_text_parts.py",
         "own_text_format.py",
         "own_image_format.py",
         "own_engine.py",
@@ -219,6 +222,73 @@ def test_an_image_encoder_that_does_not_record_where_its_parts_are(
     status, out, err = call("look", with_encoder("caption", "lost", guide), image)
     assert (status, out) == (2, "")
     assert "calls start_image(images) first" in err
+
+
+def test_parts_of_a_translator_by_name(
+    guide: Path,
+    call: Call,  # noqa: F811
+) -> None:
+    """Trained, searched with a cache, and stored: the map is what its formula says."""
+    write_numbers(guide, train=40, other=6)
+    recipe = write_recipe(guide / "parts.toml", TRANSLATE, guide)
+    plugins.LOADED.clear()
+    changes = ("model.attention=distance", "model.positions=sized", "train.steps=4")
+    manyheads.train(recipe, *changes, out=guide / "run")
+    translate = manyheads.load(guide / "run", manyheads.Translator)
+    model: Any = translate.model
+    assert type(model.decoder.blocks[0].attention).__name__ == "DistanceAttention"
+    assert model.positions.size.requires_grad
+    # With a cache, each step sees the same distances as the whole target at once.
+    (best,) = translate.translate(["two three"])[0]
+    ids = torch.tensor([[model.config.start, *best.tokens, model.config.end]])
+    source = translate.tokenizers.source.encode(["two three"])[0]
+    with torch.inference_mode():
+        whole = model(torch.tensor([[*source, model.config.end]]), ids[:, :-1]).log_softmax(-1)
+    scores = whole.gather(2, ids[:, 1:, None])[0, :, 0]
+    if best.finished:
+        assert scores.tolist() == pytest.approx(best.token_log_probabilities, abs=1e-4)
+    # softmax(-slope * distance) where queries and keys are zero.
+    attention = sys.modules["own_text_parts"].DistanceAttention(4, 2)
+    torch.nn.init.zeros_(attention.qkv.weight)
+    with manyheads.record() as trace, torch.inference_mode():
+        attention(torch.zeros(1, 3, 4))
+    kept: Any = next(iter(trace))
+    row = kept.weights()[0, 0, 0]  # the first of two heads has the slope 1/16
+    expected = torch.tensor([0.0, -1 / 16, -2 / 16]).exp()
+    torch.testing.assert_close(row, expected / expected.sum())
+    # The folder knows which module it needs, though nothing was given as a plugin.
+    assert read_json(guide / "run" / "manyheads.json")["plugins"] == ["own_text_parts"]
+    code, _, err = call("export", guide / "run", "--to", "ctranslate2")
+    assert code == 2
+    assert "no attention 'distance'" in err
+
+
+@pytest.mark.usefixtures("undone")
+def test_parts_that_are_not_known_or_of_the_wrong_kind(tmp_path: Path) -> None:
+    recipe = write_recipe(tmp_path / "parts.toml", TRANSLATE, tmp_path)
+    with pytest.raises(RecipeError, match=r"no kind of attention 'softmx': did you mean 'softmax'"):
+        read_recipe(recipe, ["model.attention=softmx"])
+    with pytest.raises(RecipeError, match=r"no kind of positions 'sinus'.*learned, none, rotary"):
+        read_recipe(recipe, ["model.positions=sinus"])
+    # In a process without the type checks of these tests.
+    calls = (
+        "register_attention('mine', dict)",
+        "register_positions('mine', 3)",
+        "register_positions('learned', dict)",
+        "register_attention('', attention)",
+    )
+    code = "from manyheads.extend import register_attention, register_positions\n"
+    code += "from manyheads.errors import UsageError\n"
+    code += "from manyheads.nn import MultiHeadAttention as attention\n"
+    for each in calls:
+        code += f"try:\n    {each}\nexcept UsageError as error:\n    print(error)\n"
+    printed = started("-c", code).stdout.splitlines()
+    for line, wanted in zip(
+        printed,
+        ("inherits manyheads.nn.MultiHeadAttention", "inherits torch.nn.Module", "such a", "text"),
+        strict=True,
+    ):
+        assert wanted in line
 
 
 def test_a_text_format_from_outside(guide: Path) -> None:

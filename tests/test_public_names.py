@@ -52,7 +52,12 @@ def test_type_checkers_read_the_same_names(package: str) -> None:
         if isinstance(node, ast.ImportFrom)
         for name in node.names
     }
-    homes = module.HOMES.items()
+    # A function that the stub declares itself has its parameters written out: test_typing.py.
+    own = {node.name for node in ast.parse(stub).body if isinstance(node, ast.FunctionDef)}
+    public = set(module.__all__)
+    assert own <= public
+    read = {name: home for name, home in read.items() if name in public}
+    homes = [(home, " ".join(set(names.split()) - own)) for home, names in module.HOMES.items()]
     assert read == {name: f"manyheads.{home}" for home, names in homes for name in names.split()}
     listed: dict[str, list[str]] = {}
     exec("\n".join(line for line in stub.splitlines() if line.startswith("__all__")), listed)
@@ -69,6 +74,13 @@ def test_no_public_name_hides_a_module(package: str) -> None:
     modules = {each.name for each in iter_modules(getattr(module, "__path__", []))}
     both = {"train"} if package == "manyheads" else set()
     assert modules & set(module.__all__) == both
+
+
+@every
+def test_completion_lists_the_public_names(package: str) -> None:
+    """What an interpreter offers for the Tab key, before and after a name was used."""
+    module = import_module(package)
+    assert dir(module) == sorted(module.__all__)
 
 
 @every

@@ -17,6 +17,7 @@ from manyheads.project.base_recipe import read_recipe
 from manyheads.project.paths import find_recipe
 from tests import opus
 from tests.hub import serving
+from tests.own_data.test_tables import sentences, table
 
 ROOT = Path(__file__).parents[1]
 PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "README.ko.md")}
@@ -68,6 +69,7 @@ def test_a_command_answers(call: list[str], tmp_path: Path) -> None:
     for name in ("seven.png", "line.png", "heart.png", "ship.png"):
         shutil.copyfile(ROOT / "docs" / "images" / name, image.with_name(name))
     Image.new("RGB", (60, 40), "skyblue").save(tmp_path / "photo.jpg")  # the reader's own
+    (tmp_path / "pairs.tsv").write_text(table(sentences(60)), encoding="utf-8")
     before = [each for each in ANSWERING if each[0] == "index" and "--index" in call]
     with serving() as hub:
         opus.write_random(tmp_path / "opus")
@@ -95,10 +97,10 @@ def test_the_first_commands_are_among_them() -> None:
 
 @pytest.mark.parametrize("call", TRAINING, ids=" ".join)
 def test_a_training_command_is_a_valid_recipe(call: list[str]) -> None:
-    """Its recipe is shipped (my.toml stands for the reader's own) and its changes are allowed."""
+    """Its recipe is shipped and its changes are allowed; some names stand for the reader's own."""
     _, recipe, *rest = call
     changes = [part for part in rest if "=" in part]
-    name = "multi30k-en-de-tiny" if recipe == "my.toml" else recipe
+    name = "multi30k-en-de-tiny" if recipe in ("my.toml", "mine.toml") else recipe
     read_recipe(find_recipe(name), changes)
 
 

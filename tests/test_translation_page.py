@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from manyheads.cli.main import whole
+from manyheads.cli.train import FAST
 from manyheads.models.presets import PRESETS
 from manyheads.models.transformer import TransformerConfig
 from manyheads.project.base_recipe import read_recipe
@@ -33,10 +34,14 @@ def test_every_key_of_the_table_is_one_of_a_recipe(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", TRAINING, ids=" ".join)
-def test_a_training_command_is_a_valid_recipe(words: list[str]) -> None:
-    """Its recipe is shipped, its changes are allowed, and what it starts from has its layers."""
+def test_a_training_command_is_a_valid_recipe(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its recipe is shipped, or a file; its changes are allowed; what it starts from fits."""
+    monkeypatch.chdir(tmp_path)
+    write_recipe(tmp_path / "my.toml", TRANSLATE, tmp_path)  # the reader's own
     changes = [word for word in words[2:] if "=" in word]
-    recipe = read_recipe(find_recipe(words[1]), changes)
+    recipe = read_recipe(find_recipe(words[1]), [*(FAST if "--fast" in words else ()), *changes])
     if isinstance(recipe, TranslateRecipe) and recipe.start is not None:
         for name in filter(None, (recipe.start.encoder, recipe.start.decoder)):
             theirs = read_recipe(find_recipe(Path(name).name))

@@ -38,7 +38,6 @@ def test_every_key_is_one_of_a_recipe(tmp_path: Path) -> None:
     assert read_recipe(recipe).distil.hard is False  # type: ignore[attr-defined]
 
 
-@pytest.mark.filterwarnings("default:hf.*:UserWarning")  # shown, as always
 @pytest.mark.parametrize("line", [line for line in BASH if line and " train " not in line])
 def test_commands(
     line: str,

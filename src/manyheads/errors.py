@@ -23,6 +23,7 @@ A message says what went wrong, what was given, what is allowed and what to do. 
 prints it without a traceback and leaves with the error's ``exit_code``.
 """
 
+import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -32,6 +33,7 @@ __all__ = [
     "ChangedFolderError",
     "DataError",
     "FolderError",
+    "InputWarning",
     "InterruptedRunError",
     "ManyheadsError",
     "MissingExtraError",
@@ -49,6 +51,14 @@ __all__ = [
 ]
 
 
+# Remarks on a run, a model or its folder; programs read, level or silence it as "manyheads".
+LOG = logging.getLogger("manyheads.remarks")
+
+
+class InputWarning(UserWarning):
+    """A note on one input and its answer: text that was changed, or is unlike the training data."""
+
+
 class ManyheadsError(Exception):
     """The work failed; the root of every error that Manyheads raises on purpose."""
 
@@ -62,7 +72,13 @@ class UsageError(ManyheadsError):
 
 
 class RecipeError(UsageError):
-    """A recipe has an unknown key, a wrong value, or values that do not go together."""
+    """One or several unknown keys or wrong values of a recipe, or values that contradict."""
+
+    def __str__(self) -> str:
+        """List the mistakes."""
+        if len(self.args) == 1:
+            return str(self.args[0])
+        return "\n".join([f"{len(self.args)} mistakes:", *self.args])
 
 
 class NotFoundError(UsageError):

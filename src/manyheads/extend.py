@@ -36,6 +36,7 @@ HOMES = {
     "looking.refusals": "refuse_for_images refuse_for_texts",
     "measure.score": "heading scored",
     "measure.text_metrics": "Score",
+    "models.components": "register_attention register_positions",
     "models.model_config": "ModelConfig",
     "models.presets": "register_preset",
     "predict.base_predictor": "OutputClasses Predictor",
@@ -46,4 +47,4 @@ HOMES = {
     "project.paths": "find_data",
     "project.registry": "register_task",
 }
-__all__, __getattr__ = lazy(__name__, HOMES)
+__all__, __getattr__, __dir__ = lazy(__name__, HOMES)

@@ -32,6 +32,7 @@ from manyheads.lens.view.text_view import TextOverlay, TextView, text_overlay, t
 from manyheads.looking.refusals import refuse_for_images, refuse_for_texts
 from manyheads.measure.score import heading, scored
 from manyheads.measure.text_metrics import Score
+from manyheads.models.components import register_attention, register_positions
 from manyheads.models.model_config import ModelConfig
 from manyheads.models.presets import register_preset
 from manyheads.predict.base_predictor import OutputClasses, Predictor
@@ -42,19 +43,18 @@ from manyheads.project.folder import ModelFolder, read_json, write_json
 from manyheads.project.paths import find_data
 from manyheads.project.registry import register_task
 
-__all__ = ["Answer", "Attribution", "BatchRequest", "Caption", "CaptionAnswer"]
-__all__ += ["CaptionRequest", "CaptionToken", "ClassProbability", "ClassifyAnswer"]
-__all__ += ["ClassifyRequest", "Columns", "Continuation", "DataTable", "Engine", "EngineModel"]
-__all__ += ["EvaluateRequest", "Explanation", "ExportOptions", "Exported", "Exporter"]
-__all__ += ["FillAnswer", "FillRequest", "GenerateAnswer", "GenerateRequest", "ImageFormat"]
-__all__ += ["ImageView", "LoadOptions", "LookRequest", "ModelConfig", "ModelFolder"]
-__all__ += ["OutputClasses", "Pair", "Parity", "ParityRequest", "Pipeline", "Predictor"]
-__all__ += ["Prepared", "Problem", "Proposal", "Recipe", "Report", "Request", "RunInspection"]
-__all__ += ["Samples", "Say", "Score", "SearchRequest", "Section", "ShapeLine", "SourceToken"]
-__all__ += ["Table", "TagAnswer", "TagRequest", "TextOverlay", "TextRequest", "TextView"]
-__all__ += ["TorchEngine", "TranslateAnswer", "TranslateRequest", "TranslatedText"]
-__all__ += ["TranslatedToken", "engine_files", "find_data", "heading", "image_view", "lines"]
-__all__ += ["read_json", "refuse_for_images", "refuse_for_texts", "register_engine"]
-__all__ += ["register_exporter", "register_image_format", "register_preset", "register_task"]
-__all__ += ["register_text_format", "scored", "text_overlay", "text_view", "walk"]
-__all__ += ["write_json"]
+__all__ = ["Answer", "Attribution", "BatchRequest", "Caption", "CaptionAnswer", "CaptionRequest"]
+__all__ += ["CaptionToken", "ClassProbability", "ClassifyAnswer", "ClassifyRequest", "Columns"]
+__all__ += ["Continuation", "DataTable", "Engine", "EngineModel", "EvaluateRequest", "Explanation"]
+__all__ += ["ExportOptions", "Exported", "Exporter", "FillAnswer", "FillRequest", "GenerateAnswer"]
+__all__ += ["GenerateRequest", "ImageFormat", "ImageView", "LoadOptions", "LookRequest"]
+__all__ += ["ModelConfig", "ModelFolder", "OutputClasses", "Pair", "Parity", "ParityRequest"]
+__all__ += ["Pipeline", "Predictor", "Prepared", "Problem", "Proposal", "Recipe", "Report"]
+__all__ += ["Request", "RunInspection", "Samples", "Say", "Score", "SearchRequest", "Section"]
+__all__ += ["ShapeLine", "SourceToken", "Table", "TagAnswer", "TagRequest", "TextOverlay"]
+__all__ += ["TextRequest", "TextView", "TorchEngine", "TranslateAnswer", "TranslateRequest"]
+__all__ += ["TranslatedText", "TranslatedToken", "engine_files", "find_data", "heading"]
+__all__ += ["image_view", "lines", "read_json", "refuse_for_images", "refuse_for_texts"]
+__all__ += ["register_attention", "register_engine", "register_exporter", "register_image_format"]
+__all__ += ["register_positions", "register_preset", "register_task", "register_text_format"]
+__all__ += ["scored", "text_overlay", "text_view", "walk", "write_json"]

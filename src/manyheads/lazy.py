@@ -9,8 +9,12 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 
 
-def lazy(package: str, homes: Mapping[str, str]) -> tuple[list[str], Callable[[str], object]]:
-    """Return `__all__` and the module-level `__getattr__` of a package (PEP 562).
+def lazy(
+    package: str, homes: Mapping[str, str]
+) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:
+    """Return `__all__` and the module-level `__getattr__` and `__dir__` of a package (PEP 562).
+
+    `dir()`, and so completion with the Tab key, lists the public names only.
 
     Args:
         package: `__name__` of the package.
@@ -25,4 +29,4 @@ def lazy(package: str, homes: Mapping[str, str]) -> tuple[list[str], Callable[[s
 
     # Constants, then classes, then functions.
     names = sorted(home, key=lambda name: (not name.isupper(), not name[0].isupper(), name))
-    return names, load
+    return names, load, lambda: list(names)

@@ -295,6 +295,18 @@ def test_look_at_an_image(call: Call, classifier: Path, images: list[Path], tmp_
     assert (tmp_path / "look.html").read_bytes().startswith(b"<!doctype html>")
 
 
+def test_look_takes_the_place_of_no_page_without_a_word(
+    call: Call, translator: Path, tmp_path: Path
+) -> None:
+    """Without --out another name is taken; with it, the message says that there was a file."""
+    assert "wrote look.html" in call("look", translator, "three four").err
+    first = (tmp_path / "look.html").read_bytes()
+    assert "wrote look-2.html" in call("look", translator, "nine").err
+    assert (tmp_path / "look.html").read_bytes() == first
+    assert "replaced look.html" in call("look", translator, "nine", "--out", "look.html").err
+    assert (tmp_path / "look.html").read_bytes() != first
+
+
 def test_look_json(
     call: Call, translator: Path, classifier: Path, images: list[Path], tmp_path: Path
 ) -> None:
@@ -366,9 +378,10 @@ def test_models(call: Call) -> None:
     for name in ("date-en-ko", "digits", "multi30k-en-de-tiny", "transformer-base", "vit-h"):
         assert name in out
     found = json.loads(call("models", "--json").out)
-    assert set(found) == {"models", "recipes", "presets", "licences"}
+    assert set(found) == {"models", "recipes", "presets", "uses", "licences"}
     assert "vit-ti" in found["presets"]
-    assert list(found["licences"]) == found["models"]
+    assert list(found["licences"]) == list(found["uses"]) == found["models"]
+    assert found["uses"]["read-ko"]["use"] == "manyheads read --model read-ko line.png"
     assert "CC BY 2.0 FR, attribution: tatoeba.org" in found["licences"]["enko-en-ko"]["enko"]
     assert out.count("\n  enko-en-ko: enko: Python documentation PSF-2.0") == 1
 
@@ -385,7 +398,7 @@ def test_train(call: Call, tmp_path: Path) -> None:
     assert "runs/halves" in out
     assert "accuracy" in out
     assert "step 3: val_accuracy" in err
-    assert "6/6" in err
+    assert "step 6 of 6: loss " in err
     assert call("info", "runs/halves").code == 0
 
 

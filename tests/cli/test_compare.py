@@ -37,15 +37,15 @@ def test_compare_wrong_calls(call: Call, own_translator: Path) -> None:
 
 def test_evaluate_reports(call: Call, own_translator: Path, tmp_path: Path) -> None:
     """Bins, speed and outputs in the order of the options' help."""
-    options = ("--metric", "chrf", "--by-length", "--timing", "--outputs", "out.txt")
+    options = ("--metric", "chrf", "--by-length", "--timing", "--outputs", "out")
     code, out, err = call("evaluate", "--model", own_translator, *options)
-    assert (code, err) == (0, "")
+    assert (code, err) == (0, "manyheads: wrote out/index.html, outputs.jsonl and answers.txt\n")
     lines = out.splitlines()
     assert lines[3].split() == ["words", "in", "pairs", "bleu", "chrf"]
     assert lines[4].split()[:2] == ["1-5", "8"]
     assert "together: " in out
     assert "8 alone: median " in out
-    assert len((tmp_path / "out.txt").read_text(encoding="utf-8").splitlines()) == 8
+    assert len((tmp_path / "out" / "answers.txt").read_text(encoding="utf-8").splitlines()) == 8
 
 
 def test_evaluate_a_shipped_model(call: Call, tmp_path: Path) -> None:

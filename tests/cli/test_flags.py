@@ -25,6 +25,7 @@ CARDS = (
     "predict/task_pipeline.py",
     "tasks/",
     "convert/marian_folder.py",
+    "fit/recommendation.py",
     "project/card.py",
 )
 

@@ -13,7 +13,6 @@ from tests.convert.test_convert_classifiers import write_hf
 from tests.hub import Hub, serving
 from tests.models.test_golden_images import load as golden
 
-pytestmark = pytest.mark.filterwarnings("default:hf.*:UserWarning")  # shown, as always
 OPUS, VIT = "hf:Helsinki-NLP/opus-mt-en-ko", "hf:google/vit-base-patch16-224"
 
 

@@ -1,7 +1,10 @@
 """manyheads lab."""
 
 import json
+import sys
 from pathlib import Path
+
+import pytest
 
 from manyheads.labs.catalogue import CATALOGUE
 from tests.cli.conftest import Call
@@ -64,3 +67,16 @@ def test_missing_data(call: Call, tmp_path: Path) -> None:
     assert found.code == 2
     assert "manyheads fetch cifar10" in found.err
     assert "Traceback" not in found.err
+
+
+def test_without_matplotlib_there_is_no_picture(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The numbers and the page need none; the command that installs it is named."""
+    for name in ("matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, name, None)
+    found = call("lab", "patches", "--quick", "--out", tmp_path / "out")
+    assert found.code == 0, found.err
+    assert "pip install 'manyheads[plot]'" in found.err
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"patches.json", "patches.md"}
+    assert ".png" not in (tmp_path / "out" / "patches.md").read_text(encoding="utf-8")

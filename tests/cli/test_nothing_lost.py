@@ -74,7 +74,7 @@ def test_evaluate_writes_its_outputs_over_no_input(
         *("evaluate", "--model", own_translator, "--data", "n/valid", "--plugin", "p.py"),
         *("--outputs", output),
     )
-    refused(answer, 2, output, READ)
+    refused(answer, 2, output, "is a file: name a folder for --outputs")
     assert content(tmp_path) == before
 
 

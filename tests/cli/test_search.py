@@ -1,7 +1,9 @@
 """`manyheads index` and `manyheads search`."""
 
+import io
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -15,6 +17,7 @@ from manyheads.project.lock import locked
 from tests import digit_search
 from tests.cli.conftest import Call
 from tests.cli.test_bad_input import refused
+from tests.cli.test_terminal import Terminal
 from tests.digit_search import write_digits
 
 ROOT = Path(__file__).parents[2]
@@ -31,9 +34,7 @@ INDEX = ("index", "digits", "--out", "i", "--model", "digits")
 def test_index_and_search(call: Call, tmp_path: Path) -> None:
     """What was done in one line; a line for each image, its path relative to where one is."""
     write_digits(tmp_path / "digits", 60)
-    code, out, err = call(*INDEX)
-    assert (code, out) == (0, "i: 60 images (60 added)\n")
-    assert "60/60" in err  # the bar
+    assert call(*INDEX) == (0, "i: 60 images (60 added)\n", "")
     code, out, err = call("search", "seven", "--index", "i", "--top", "2")
     assert (code, err) == (0, "")
     first, second = (line.split("  ") for line in out.splitlines())
@@ -47,6 +48,16 @@ def test_index_and_search(call: Call, tmp_path: Path) -> None:
     assert "the files of 6 images in the index are gone: --prune removes them." in err
     assert call("index", "--prune", "--out", "i").out == "i: 54 images (6 removed)\n"
     assert call("index", "--prune", "--out", "i").out == "i: 54 images (nothing to do)\n"
+
+
+def test_a_bar_on_a_terminal(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Images done, all of them, and how many a second."""
+    write_digits(tmp_path / "digits", 60)
+    raw = io.BytesIO()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", Terminal(raw, encoding="utf-8", write_through=True))
+    assert call(*INDEX).code == 0
+    assert re.search(r"60/60 [\d,]+ images/s", raw.getvalue().decode())
 
 
 def test_the_model_of_a_new_index(

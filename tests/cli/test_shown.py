@@ -1,21 +1,58 @@
 """What commands show of their work, by hand: figures of a bar, tables, what went wrong."""
 
+import io
+import sys
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from manyheads.cli import progress
 from manyheads.cli.bulk import _Shown
 from manyheads.cli.flags import with_flags
 from manyheads.cli.progress import ProgressBar
 from manyheads.cli.show import print_evaluation
+from tests.cli.test_terminal import Terminal
 
 
-def test_a_bar_shows_speeds_and_no_other_number() -> None:
-    bar = ProgressBar()
+@pytest.fixture
+def bar(monkeypatch: pytest.MonkeyPatch) -> ProgressBar:
+    """One on a terminal."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", Terminal(io.BytesIO(), encoding="utf-8"))
+    return ProgressBar()
+
+
+def test_a_bar_shows_speeds_and_no_other_number(bar: ProgressBar) -> None:
     line = {"loss": 2.5, "learning_rate": 5e-4, "tokens_per_second": 1234.4, "epoch": 3}
     bar.progress(10, 100, line)
-    assert bar._bar.tasks[0].description == "loss 2.500 lr 5.0e-04 1,234 tokens/s"
+    assert bar._bar.tasks[0].description == "loss 2.500  lr 5.0e-04  1,234 tokens/s"
+
+
+def test_a_bar_shows_the_time_left(bar: ProgressBar, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the steps since the first one it was told of, if the line does not say it."""
+    now = 1000.0
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now))
+    shown = []
+    for step, line in (
+        (20, {}),  # kept from an earlier run: nothing was measured yet
+        (40, {}),  # 20 steps in 10 s, and 60 to go
+        (60, {"seconds_left": 100.0}),  # a training knows it, with its validations
+        (100, {}),
+    ):
+        bar.progress(step, 100, line)
+        shown.append(bar._bar.tasks[0].description)
+        now += 10
+    assert shown == ["", "30 s left", "1 min 40 s left", "0 s left"]
+
+
+def test_where_there_is_no_terminal_there_is_no_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    """Not even an empty line at its end; a line of the log is printed once, at its own step."""
+    with ProgressBar() as bar:
+        bar.progress(1, 2, {"sentences_per_second": 2.0})
+        for step in (1, 2):
+            bar.progress(step, 2, {"step": 1, "loss": 2.5, "learning_rate": 5e-4})
+    assert capsys.readouterr().err == "step 1 of 2: loss 2.500  lr 5.0e-04\n"
 
 
 def test_classes_of_an_evaluation(capsys: pytest.CaptureFixture[str], tmp_path: Any) -> None:

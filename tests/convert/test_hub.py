@@ -44,8 +44,6 @@ from tests.models.test_marian import TRAINED
 from tests.models.test_marian import load as load_marian
 
 NAME = "hf:Helsinki-NLP/opus-mt-en-de"
-# What random models of tests lack: the names of classes, how images are prepared, a language code.
-pytestmark = pytest.mark.filterwarnings("ignore:hf.*:UserWarning")
 
 
 @pytest.fixture

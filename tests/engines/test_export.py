@@ -28,6 +28,7 @@ from manyheads.extend import (
 from manyheads.files import UNFINISHED
 from manyheads.project.folder import ModelFolder
 from manyheads.project.lock import LOCK, locked
+from tests.remarks import remarks
 
 TEXTS = ["Friday, 20 November 2026", "1 May 2027", "2026-03-04"]
 
@@ -150,7 +151,7 @@ def test_forced_is_marked(stored: Stored, own_translator: Path) -> None:
     assert "**Fails the parity check; kept by `force`**" in (
         own_translator / "README.md"
     ).read_text("utf-8")
-    with pytest.warns(UserWarning, match="It was kept by `force`"):
+    with remarks("It was kept by `force`"):
         manyheads.load(own_translator, engine="stored")
 
 

@@ -24,6 +24,7 @@ from tests.made import (
     write_numbers,
     write_recipe,
 )
+from tests.remarks import remarks
 
 SECONDS = 240
 STEPS = 400
@@ -134,7 +135,7 @@ def test_both_ranks_stop_and_one_process_goes_on(recipe: Path, tmp_path: Path) -
     assert printed.count("Stopped after step") == 1
     assert "The state is saved in" in printed
     assert saved(out) < STEPS
-    with pytest.warns(UserWarning, match="ranks was 2, is 1"):
+    with remarks("ranks was 2, is 1"):
         run(recipe, out, resume=True)
     assert_whole(out)
 

@@ -1,7 +1,6 @@
 """Signs that something is wrong with a model's outputs: found where they are, and only there."""
 
 import re
-import warnings
 
 import pytest
 
@@ -9,6 +8,7 @@ from manyheads import load
 from manyheads.data.synthetic.dates import generate
 from manyheads.generation.output_monitor import PAIRS, OutputMonitor, signs
 from manyheads.tasks.translate.predictor import Translator
+from tests.remarks import collected
 
 NOUNS = ["house", "river", "teacher", "window", "garden", "mountain", "letter", "winter", "bridge"]
 WORDS = {
@@ -125,10 +125,9 @@ def spoilt(kind: str) -> list[str]:
 
 def validate(watch: OutputMonitor, outputs: list[str]) -> list[str]:
     """What a validation says."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with collected() as said:
         watch(outputs)
-    return [str(each.message) for each in caught]
+    return said
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,10 @@ from tests.made import png, write_texts_to_read
 
 CLASSES = 10
 EACH = 12  # pictures of a class
+PAIRS = {
+    "en": ["A man rides a bicycle.", "Two dogs play.", "A girl in red sings.", "People wait."],
+    "de": ["Ein Mann fährt Fahrrad.", "Zwei Hunde spielen.", "Ein Mädchen singt.", "Leute warten."],
+}
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +40,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pq.write_table(table, folder / "cifar10" / f"train-{part}-of-4.parquet")
     write_emoji(folder / "emoji", random)
     write_texts_to_read(folder)
+    (folder / "multi30k").mkdir()
+    for language, lines in PAIRS.items():
+        (folder / "multi30k" / f"val.{language}").write_text("\n".join(lines) + "\n")
     return folder
 
 

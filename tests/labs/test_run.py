@@ -167,7 +167,7 @@ def test_figures_are_described_with_known_words() -> None:
     assert described.keys() == CATALOGUE.keys()
     both = {"title", "data", "each", "measure"}
     tables = both | {"corner", "columns", "header", "parameters"}
-    panels = both | {"kind", "x", "y", "curves", "log_x", "log_y", "numbered", "scale"}
+    panels = both | {"kind", "x", "y", "curves", "log_x", "log_y", "numbered", "scale", "signed"}
     for lab in described.values():
         assert lab.keys() == {"tables", "panels"}
         assert {key for each in lab["tables"] for key in each} <= tables

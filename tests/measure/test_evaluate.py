@@ -17,11 +17,12 @@ from manyheads.project.model_facts import describe
 from manyheads.recipe_data.pair_splits import read_corpus
 from manyheads.recipe_data.text_data import PairData
 from manyheads.tasks.classify.predictor import Classifier
-from manyheads.tasks.translate.evaluation import by_group, write_outputs
+from manyheads.tasks.translate.evaluation import by_group
 from manyheads.tasks.translate.predictor import Translator
 from manyheads.tasks.translate.recipe import TranslateRecipe
 from manyheads.train.checkpoint import sha256
 from tests.made import CLASSES, half, numbers, read_jsonl, write_lines
+from tests.remarks import remarks
 
 
 def log(folder: Path) -> list[dict[str, Any]]:
@@ -79,7 +80,7 @@ def test_a_folder_that_cannot_be_written_to(translate: Translator) -> None:
     path = translate.folder.path / "evaluations.jsonl"
     path.unlink()
     path.mkdir()
-    with pytest.warns(UserWarning, match=r"not logged.*evaluations\.jsonl"):
+    with remarks(r"not logged.*evaluations\.jsonl"):
         assert evaluate(translate)["pairs"] == 8
 
 
@@ -180,13 +181,9 @@ def test_several_references(translate: Translator, tmp_path: Path) -> None:
         evaluate(translate, data=str(path), references=str(references))
 
 
-def test_outputs_and_time(translate: Translator, tmp_path: Path) -> None:
-    """What was scored, line by line; how long it took together and one at a time."""
-    report: dict[str, Any] = {"outputs": tmp_path / "new" / "outputs.txt", "timing": True}
-    line = evaluate(translate, **report)
-    source, _ = numbers(8, seed=1)
-    assert report["outputs"] is not None
-    assert report["outputs"].read_text(encoding="utf-8").splitlines() == translate(source)
+def test_time(translate: Translator) -> None:
+    """How long it took together and one at a time."""
+    line = evaluate(translate, timing=True)
     timing = line["timing"]
     assert timing["alone"] == 8
     assert 0 < timing["median_milliseconds"] <= timing["p95_milliseconds"]
@@ -194,20 +191,6 @@ def test_outputs_and_time(translate: Translator, tmp_path: Path) -> None:
     assert timing["tokens_per_second"] > timing["sentences_per_second"]
     card = (translate.folder.path / "README.md").read_text(encoding="utf-8")
     assert "sentences/s together; alone a median of" in card
-
-
-def test_line_n_belongs_to_pair_n(tmp_path: Path) -> None:
-    """Even if a model puts out the end of a line."""
-    write_outputs(tmp_path / "out", ["a\nb", "", "c\r"])
-    assert (tmp_path / "out").read_bytes() == b"a b\n\nc \n"
-
-
-def test_outputs_to_nowhere(translate: Translator, tmp_path: Path) -> None:
-    """Found before anything is translated or logged."""
-    before = log(translate.folder.path)
-    with pytest.raises(UsageError, match=r"is a folder: name a file to write"):
-        evaluate(translate, outputs=tmp_path)
-    assert log(translate.folder.path) == before
 
 
 def test_a_report_is_for_translators(classify: Classifier) -> None:

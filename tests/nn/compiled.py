@@ -11,6 +11,7 @@ import torch._dynamo
 
 from manyheads.errors import UsageError
 from manyheads.models.presets import build
+from manyheads.nn.editing.edits import edit
 from manyheads.nn.recording.trace import record
 from tests.small import TRANSFORMERS, VITS, inputs, randomise
 
@@ -42,6 +43,14 @@ def main() -> None:
                 found[name] = f"{type(error).__name__}: {error}"
             else:
                 found[name] = f"answered, with {len(trace)} records"
+            try:
+                with edit() as changes:
+                    changes.state("encoder", 1).zero()
+                    run(*arguments)
+            except UsageError as error:
+                found[f"edited {name}"] = f"UsageError: {error}"
+            except Exception as error:  # reported, and refused by the test
+                found[f"edited {name}"] = f"{type(error).__name__}: {error}"
         # The way out that the message names.
         with record() as trace:
             answer = compiled._orig_mod(*arguments)  # type: ignore[attr-defined]

@@ -50,6 +50,14 @@ def test_an_open_recorder_is_refused(findings: dict[str, dict[str, Any]], model:
 
 
 @models
+def test_an_open_edit_is_refused(findings: dict[str, dict[str, Any]], model: str) -> None:
+    """A compiled model never answers as if nothing had been changed."""
+    for way in ("with breaks allowed", "full graph"):
+        assert "An edit is open while a model compiled" in findings[model][f"edited {way}"]
+    assert findings[model]["edited with breaks allowed"].startswith("UsageError: An edit")
+
+
+@models
 def test_the_remedy_works(findings: dict[str, dict[str, Any]], model: str) -> None:
     """The uncompiled model has the same weights and maps; the compiled one goes on."""
     assert findings[model]["uncompiled"]

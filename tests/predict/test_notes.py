@@ -14,7 +14,7 @@ import pytest
 import manyheads
 from manyheads.asks.translate_request import TranslateRequest
 from manyheads.data.text.corpus import Corpus
-from manyheads.errors import FolderError
+from manyheads.errors import FolderError, InputWarning
 from manyheads.generation.text_decoding import Translation
 from manyheads.predict.unusual import measure, unsure_of_text
 from manyheads.project.domain import store_domain, stored_domain
@@ -92,7 +92,7 @@ def test_samples_and_prefixes_are_not_called_unsure() -> None:
 
 def test_python_warns() -> None:
     """A call that returns only the text says it too."""
-    with pytest.warns(UserWarning, match=r"^text 2: it is unlike what date-en-ko was trained on"):
+    with pytest.warns(InputWarning, match=r"^text 2: it is unlike what date-en-ko was trained on"):
         found = shipped()([DATE, "Hello world"])
     assert len(found) == 2
 

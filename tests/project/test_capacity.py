@@ -119,7 +119,7 @@ def test_an_allocation_that_fails(call: Callable[[], object]) -> None:
 def test_an_image_size_that_no_image_has(classifier: Path, size: object) -> None:
     """Before anything is interpolated."""
     with pytest.raises(UsageError, match="`image_size` = "):
-        load(classifier, image_size=size)  # type: ignore[arg-type]
+        load(classifier, image_size=size)  # type: ignore[call-overload]
 
 
 def test_threads_that_no_machine_has() -> None:

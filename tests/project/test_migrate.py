@@ -19,6 +19,7 @@ from manyheads.project.migrate import migrate
 from manyheads.project.paths import shipped
 from manyheads.project.registry import TASKS
 from manyheads.tasks.classify.recipe import ClassifyRecipe
+from tests.remarks import remarks
 
 OLD = Path(__file__).parents[1] / "golden" / "format-1"
 
@@ -136,7 +137,7 @@ def test_keys_of_own_models_and_tasks_stay(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_recipe_with_old_keys_warns_and_means_the_same() -> None:
     """Of a user's own file; what a model folder stores is renamed in silence."""
     old = OLD / "digits" / "recipe.toml"
-    with pytest.warns(UserWarning, match=r"model\.hidden \(now ffn_dim\)"):
+    with remarks(r"model\.hidden \(now ffn_dim\)"):
         found = read_recipe(old)
     assert found == read_recipe(old, stored=True)
     assert found == read_recipe(shipped("pretrained")["digits"].with_name("recipe.toml"))

@@ -225,6 +225,17 @@ def test_several_mistakes_are_listed_together(translate: Path) -> None:
         assert part in message
 
 
+def test_mistakes_of_the_model_are_among_them(translate: Path) -> None:
+    """Whether other tables have mistakes or not; of a number, a key and early stopping, all."""
+    own = ("model.dmi=64", "model.layers=many", "model.encoder_layers=-1", "model.norm=middle")
+    stop = ("train.early_stop={metric='val_belu'}",)
+    for others, count in ((stop, 5), (("train.stesp=3", "sed=2"), 6)):
+        message = complaint(translate, *own, *others)
+        assert f"{count} mistakes:" in message, message
+        for part in ("'model.dmi'", "'model.layers'", "model.encoder_layers", "model.norm"):
+            assert part in message
+
+
 @pytest.mark.parametrize("left_out", ["task", "data", "model", "data.train", "model.preset"])
 def test_what_is_missing_is_named(tmp_path: Path, left_out: str) -> None:
     """A key that has no default."""

@@ -80,7 +80,7 @@ def test_what_is_no_image_is_refused(captioner: Captioner) -> None:
     with pytest.raises(NotFoundError, match=r"none\.png"):
         captioner("none.png")
     with pytest.raises(UsageError, match="give the path of a file, a Pillow image, or an array"):
-        captioner(3)  # type: ignore[arg-type]
+        captioner(3)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("size", [(1, 1), (30_000, 1), (1, 30_000), (30_000, 2)])

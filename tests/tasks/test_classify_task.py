@@ -11,10 +11,10 @@ from PIL import Image
 
 from manyheads.data.augment.augment import Augmentation
 from manyheads.data.batching.batches import ImageBatch
+from manyheads.data.images import pixels as module
 from manyheads.data.images.image_set import ImageSet, Preprocessing, read_folder
 from manyheads.data.images.pixels import Pixels
 from manyheads.errors import DataError
-from manyheads.fit import training_images as module
 from manyheads.fit.training_images import training_preprocessing
 from manyheads.models.vit import Vit, VitConfig
 from manyheads.tasks.classify.distil import Distil, Teacher

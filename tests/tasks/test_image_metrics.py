@@ -22,6 +22,7 @@ from manyheads.tasks.classify.evaluation import measure
 from manyheads.tasks.classify.predictor import Classifier
 from manyheads.tasks.reconstruct.predictor import Reconstruction
 from tests.made import CLASSES, CLASSIFY, Silent, half, read_jsonl, run, write_halves, write_recipe
+from tests.remarks import remarks
 
 RECONSTRUCT = CLASSIFY.replace('"classify"', '"reconstruct"')
 SHORT = ("train.steps=4", "train.warmup=1", "train.validate_every=4", "train.log_every=2")
@@ -158,7 +159,7 @@ def test_another_teacher_is_noticed(classifier: Path, recipe: Path, tmp_path: Pa
     run(recipe, tmp_path / "student", *changes, resume=True)
     shutil.rmtree(copy)
     run(recipe, copy, *SHORT)
-    with pytest.warns(UserWarning, match="other conditions.*teacher was"):
+    with remarks("other conditions.*teacher was"):
         run(recipe, tmp_path / "student", *changes, resume=True)
 
 

@@ -32,6 +32,7 @@ def test_defaults() -> None:
         "threads": 0,
         "log_every": 50,
         "validate_every": 500,
+        "validate_first": False,
         "save_every": 500,
         "early_stop": None,
         "save_dtype": "float32",

@@ -297,6 +297,36 @@ def test_the_same_model_untrained(page: Page, shipped: Running) -> None:
     page.wait(f"!{UNTRAINED} && {DRAWN}")  # another sentence begins with the trained model
 
 
+def test_a_part_is_left_out(page: Page, shipped: Running) -> None:
+    """What is chosen in the figure is set to zero: the answer changes, and so does its figure."""
+    text = "A young girl in a red coat is feeding three ducks near the old bridge."
+    visit(page, shipped, f"model=multi30k-en-de&text={text.replace(' ', '+')}&inside=1", DRAWN)
+    page.wait("!document.querySelector('.believe').hidden")
+    before = text_of(page, ".out")
+    assert "roten" in before
+    page.click(".heads button", 2)
+    options = "[...document.querySelectorAll('.believe option')]"
+    head = page.evaluate(f"{options}[0].value")
+    assert head.endswith("cross head 2")
+    page.click(".believe [value=without]")
+    page.wait("!document.querySelector('.told').hidden")
+    assert head in text_of(page, ".told")
+    title = "document.querySelector('.look h1')?.textContent"
+    page.wait(f"{DRAWN} && {title}.endsWith('{head}')")
+    red = page.evaluate(f"{options}.find((each) => each.text.includes('“red”')).value")
+    page.evaluate(
+        "(() => { const part = document.querySelector('.believe select'); "
+        f"part.value = '{red}'; part.dispatchEvent(new Event('change')); }})()"
+    )
+    page.wait(f"{DRAWN} && {title}.endsWith('{red}')")
+    assert "roten" in text_of(page, ".out del")
+    assert "becomes" in text_of(page, ".believe")
+    page.click(".told button")
+    page.wait("document.querySelector('.told').hidden")
+    page.wait(f"{DRAWN} && document.querySelector('.believe [value=trained]').checked")
+    assert text_of(page, ".out") == before
+
+
 def test_the_keyboard_has_tooltips(page: Page, shipped: Running) -> None:
     """Of words with their weights and candidates, and of cells; they go with the focus."""
     visit(page, shipped, "model=multi30k-en-de&text=Two+dogs+play.&inside=1", DRAWN)

@@ -212,6 +212,17 @@ def test_look(client: httpx.Client) -> None:
     assert image["kind"] == "image"
 
 
+def test_look_for_causes(client: httpx.Client) -> None:
+    """Texts only: for an image the other one would be the path of a file on the server."""
+    given = {"model": "multi30k-en-de", "text": SENTENCE, "instead": "A dog is running."}
+    view = ask(client, "/api/v1/look", **given)
+    assert any(each["group"] == "cause" for each in view["figures"])
+    image = {"model": "digits", "image": encoded(png()), "instead": "/etc/hostname"}
+    answer = client.post("/api/v1/look", json=image)
+    assert answer.status_code == 400
+    assert "Python and commands only" in answer.text
+
+
 def test_look_at_one_head(client: httpx.Client) -> None:
     """The weights of a row are those of the view; what is not there is refused."""
     given = {"model": "multi30k-en-de", "text": SENTENCE}

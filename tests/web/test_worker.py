@@ -25,6 +25,7 @@ from manyheads.cancellation import WorkCancelledError, cancellable, raise_if_can
 from manyheads.documents.document_translation import translate_document
 from manyheads.errors import UsageError
 from manyheads.looking.look_inside import head_steps_at, look_at
+from manyheads.tasks.translate.predictor import Translator
 from manyheads.web import worker_process
 from manyheads.web.batching import ModelQueue
 from manyheads.web.document_sentences import with_translator
@@ -256,7 +257,7 @@ def test_documents_are_divided_elsewhere() -> None:
         text = "Two dogs play.\n\nA man sleeps.\n"
         work = partial(translate_document, text=text)
         document = await with_translator(served, model, work, len(text))
-        alone = load(MODEL)(["Two dogs play.", "A man sleeps."])
+        alone = load(MODEL, Translator)(["Two dogs play.", "A man sleeps."])
         same = document.text == "{}\n\n{}\n".format(*alone)
         await served.close()
         return pid, same

@@ -74,9 +74,13 @@ class EvaluateRequest(Request):
         str | None,
         Option("Matchers: images to search among, besides those measured.", metavar="IMAGES"),
     ] = None
-    # Of translators only:
     outputs: Annotated[
-        AnyPath | None, Option("Write the translations to this file, one a line.")
+        AnyPath | None,
+        Option(
+            "Write every input with its truth, answer, probability and score there: outputs.jsonl, "
+            "answers.txt, and index.html, the worst first.",
+            metavar="FOLDER",
+        ),
     ] = None
 
     @model_validator(mode="after")
@@ -97,5 +101,5 @@ class EvaluateRequest(Request):
     @property
     def more_than_scores(self) -> bool:
         """Whether it asks for what only translators can be measured by."""
-        more = (self.by_length, self.group, self.references, self.timing, self.outputs)
+        more = (self.by_length, self.group, self.references, self.timing)
         return bool(self.metrics or self.alignment or any(more))

@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 from manyheads.asks.option import Option
-from manyheads.asks.request import OpenedImage, Request, Several
+from manyheads.asks.request import OpenedImage, Request, Several, Without
 
 
 class LookRequest(Request):
@@ -18,6 +18,7 @@ class LookRequest(Request):
     untrained: Annotated[
         bool, Option("Show the same model with freshly drawn weights, to compare maps with.")
     ] = False
+    without: Without = ()
     # Of image models:
     target: Annotated[
         str | None,
@@ -43,6 +44,25 @@ class LookRequest(Request):
     prefix: Annotated[
         str, Option("Translators: text that the translation begins with.", metavar="TEXT")
     ] = ""
+    # Of translators and classifiers of images:
+    instead: Annotated[
+        str | None,
+        Option(
+            "Translators, classifiers of images: another input; which states make the difference.",
+            metavar="INPUT",
+        ),
+    ] = None
+    why: Annotated[
+        str | None,
+        Option(
+            "Translators, classifiers of images: a word or class, and what speaks for it.",
+            metavar="WORD",
+        ),
+    ] = None
+    why_not: Annotated[
+        str | None,
+        Option("With --why: the other word or class.", name="--not", metavar="WORD"),
+    ] = None
     # Of text models:
     word: Annotated[
         str | None, Option("Texts: a word whose vector is compared between sentences.")

@@ -16,6 +16,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, PlainValidator, Strict, ValidationError
 from pydantic.json_schema import SkipJsonSchema
 
+from manyheads.asks.option import Option
 from manyheads.errors import UsageError, nearest
 
 IMAGE_TOKENS = 256  # that an image counts as
@@ -23,6 +24,13 @@ IMAGE_TOKENS = 256  # that an image counts as
 T = TypeVar("T")
 Several = Annotated[tuple[T, ...], Strict(False)]  # also from a list
 AnyPath = Annotated[Path, Strict(False)]  # also from text
+Without = Annotated[
+    Several[str],
+    Option(
+        "Set a site inside the model to zero, such as 'decoder layer 3 cross head 2'; repeatable.",
+        metavar="SITE",
+    ),
+]
 
 
 def _opened(image: Any) -> Any:

@@ -6,7 +6,7 @@ from pydantic import model_validator
 
 from manyheads.asks.decode_config import DecodeConfig, LengthPenalty, Penalty
 from manyheads.asks.option import ANSWERS, SEARCH, Option
-from manyheads.asks.request import Answer, Limited, estimate_tokens
+from manyheads.asks.request import Answer, Limited, Without, estimate_tokens
 from manyheads.asks.search_options import SearchRequest
 from manyheads.bounded_numbers import Natural
 
@@ -47,6 +47,7 @@ class TranslateRequest(SearchRequest):
             negative=True,
         ),
     ] = None
+    without: Without = ()
     probabilities: Annotated[bool, Option("In JSON: the probability of each token.", ANSWERS)] = (
         False
     )

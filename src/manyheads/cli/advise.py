@@ -1,6 +1,8 @@
 """manyheads advise."""
 
+import shlex
 from dataclasses import asdict
+from pathlib import Path
 
 COLOURS = {1: "grey", 3: "colour"}
 
@@ -12,9 +14,19 @@ def run(
     multi_label: bool = False,
     json: bool = False,
 ) -> None:
-    """Recommend a recipe for images on this machine, from what we measured ourselves."""
+    """Recommend a recipe for images or texts on this machine, from what was measured."""
+    from manyheads.cli.init import show
     from manyheads.cli.show import print_json
     from manyheads.fit.recommendation import advise
+    from manyheads.own_data.own_data import are_texts
+
+    if are_texts(data):
+        from manyheads.own_data.prepared import Options
+        from manyheads.own_data.tables import prepare_table
+
+        prepared = prepare_table(Path(data), Path("mine"), Options())
+        show(prepared, json=json, command=shlex.join(["manyheads", "init", data]))
+        return
 
     advice = advise(data, image=image, label=label, multi_label=multi_label)
     if json:
@@ -33,10 +45,10 @@ def run(
         low, high = advice.expected
         print(f"advice: {advice.recipe} ({advice.family}); expect {low:.1f} to {high:.1f}% right")
     else:
-        print(
-            f"advice: begin with {advice.recipe} ({advice.family}); what to expect of it on data "
-            "like these we have not measured"
+        first = (
+            f"begin with {advice.recipe} ({advice.family})" if advice.recipe else "measure it here"
         )
+        print(f"advice: {first}; what to expect on data like these we have not measured")
     for reason in advice.reasons:
         print(f"- {reason}")
     print(advice.command)

@@ -9,7 +9,8 @@ from manyheads.asks.load_options import LoadOptions
 def run(
     request: EvaluateRequest,
     load: LoadOptions,
-    model: str = "date-en-ko",
+    name: str | None = None,
+    model: str | None = None,
     plots: Path | None = None,
     json: bool = False,
 ) -> None:
@@ -17,6 +18,7 @@ def run(
     from manyheads.asks.classify_request import ClassifyRequest
     from manyheads.cli.show import print_evaluation, warn
     from manyheads.errors import UsageError
+    from manyheads.measure.outputs import ANSWERS, FILE, PAGE
     from manyheads.measure.stored_model import measure
     from manyheads.predict.base_predictor import answers
     from manyheads.predict.load import load as load_model
@@ -25,6 +27,9 @@ def run(
     from manyheads.recipe_data.named_splits import inputs_of
     from manyheads.tasks.classify.evaluation import PLOTS, draw
 
+    if name is not None and model is not None:
+        raise UsageError(f"MODEL is {name} and --model {model}: give one of them.")
+    model = name or model or "date-en-ko"
     predictor = load_model(model, **dict(load))
     draws = answers(predictor, ClassifyRequest) and predictor.output_classes(predictor.folder)
     if plots is not None and not draws:
@@ -38,5 +43,7 @@ def run(
     if plots is not None:
         for path in draw(line, plots):
             warn(f"wrote {path}")
+    if request.outputs is not None:
+        warn(f"wrote {request.outputs / PAGE}, {FILE} and {ANSWERS}")
     if predictor.folder.shipped:
         warn(f"{predictor.folder.name} came with the package: nothing was written to its folder.")

@@ -8,7 +8,13 @@ if TYPE_CHECKING:
     from manyheads.asks.request import Request
 
 # Options that do not have the parameter's name, of commands without a request.
-OTHER = {"architecture": "--arch", "folder": "--from", "texts": "--text"}
+OTHER = {
+    "architecture": "--arch",
+    "base_model": "--from",
+    "folder": "--from",
+    "hardware": "--for",
+    "texts": "--text",
+}
 _PARAMETER = re.compile(r"`([a-z_]+)(?:=([^`\s]+))?`")
 
 

@@ -26,7 +26,7 @@ def run(
             print(f"{each:<11} {', '.join(about.atlas):<13} {about.question}")
         return
     find(name)  # a mistyped name is answered before torch is imported
-    from manyheads.labs.run_experiment import RESULT, run_lab
+    from manyheads.labs.run_experiment import RESULT, not_drawn, run_lab
 
     result = run_lab(
         name,
@@ -44,4 +44,5 @@ def run(
         print(result.conclusion)
     if quick:
         warn("this was a quick run: leave --quick out for a result with intervals")
-    warn(f"wrote {out / name}.md, .json and .png")
+    drawn = ".md and .json" if not_drawn() else ".md, .json and .png"
+    warn(f"wrote {out / name}{drawn}")

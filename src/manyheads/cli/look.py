@@ -30,6 +30,7 @@ def run(
         from manyheads.cli.show import print_json, print_tables, warn
         from manyheads.cli.steps import print_steps
         from manyheads.errors import UsageError
+        from manyheads.lens.cause.cause_figures import GROUP, tabulated
         from manyheads.lens.panels import Table
         from manyheads.lens.view.text_view import TextView
         from manyheads.looking.look_inside import FIGURES, FORMS, look_at
@@ -70,15 +71,26 @@ def run(
         if request.reference is not None:
             panels = [each.panel for each in look.view.figures[:1]]
             print_tables([panel for panel in panels if isinstance(panel, Table)])
+        print_tables([tabulated(each) for each in look.view.figures if each.group == GROUP])
     if out is not None or not json:
-        written = out or Path("look.html")
+        written = out or _new_page()
+        replaced = written.exists()
         look.save(written)
-        warn(f"wrote {written}")
+        warn(f"{'replaced' if replaced else 'wrote'} {written}")
     if figures is not None:
+        replaced = figures.exists()
         look.figures_png(figures)
-        warn(f"wrote {figures}")
+        warn(f"{'replaced' if replaced else 'wrote'} {figures}")
     for note in look.view.notes:
         warn(note)
+
+
+def _new_page() -> Path:
+    """Name a page that is not there yet: look.html, look-2.html, ..."""
+    number = 1
+    while (path := Path(f"look-{number}.html" if number > 1 else "look.html")).exists():
+        number += 1
+    return path
 
 
 def _refuse_beside_shapes(options: dict[str, object]) -> None:

@@ -1,5 +1,6 @@
 """The command `manyheads`."""
 
+import logging
 import os
 import sys
 import time
@@ -18,6 +19,7 @@ from manyheads.cli.show import warn
 from manyheads.cli.table import TABLE, Plugins, load_plugins
 from manyheads.cli.terminal import ReaderGoneError, standard_streams, visible
 from manyheads.errors import (
+    LOG,
     InterruptedRunError,
     ManyheadsError,
     NonFiniteLossError,
@@ -34,6 +36,7 @@ FIRST = 1.0  # seconds that rank 0 has to print what others are silent about
 # Arguments and options that hold a text, which may be empty; an empty path or name is a mistake,
 # such as a variable that is not set: as a path it would be the current folder.
 TEXTS = {"texts", "given", "queries", "--prefix", "--reference", "--word", "--also"}
+TEXTS |= {"--instead", "--why", "--not"}
 # What divides the work of a command among processes, where something does.
 INSTEAD = {"translate": ", with --file FILE --workers N", "serve": ", with --processes N"}
 
@@ -167,7 +170,7 @@ def main() -> None:
     _use_utf8()
     warnings.showwarning = _show_warning
     keep_freed_memory()
-    with standard_streams():
+    with standard_streams(), _remarks():
         try:
             try:
                 app()
@@ -178,6 +181,18 @@ def main() -> None:
         except KeyboardInterrupt as error:
             code = _explain(error)
     sys.exit(code)
+
+
+@contextmanager
+def _remarks() -> Iterator[None]:
+    """Print what is logged as a remark on stderr, as warnings are."""
+    handler = logging.Handler()
+    handler.emit = lambda record: warn(record.getMessage())  # type: ignore[method-assign]
+    LOG.addHandler(handler)
+    try:
+        yield
+    finally:
+        LOG.removeHandler(handler)
 
 
 def _use_utf8() -> None:

@@ -2,11 +2,13 @@
 
 
 def run(json: bool = False) -> None:
-    """List the shipped models with the licences of their data, and recipes and presets."""
+    """List the shipped models, what each is for, and the licences; recipes and presets."""
     from manyheads.cli.show import print_json
     from manyheads.data.text.public_corpora import public_sources
     from manyheads.models.presets import PRESETS
+    from manyheads.predict.task_pipeline import pipeline_of
     from manyheads.project.base_recipe import read_recipe
+    from manyheads.project.folder import ModelFolder
     from manyheads.project.paths import shipped
 
     models = shipped("pretrained")
@@ -22,9 +24,15 @@ def run(json: bool = False) -> None:
         }
         for name, path in models.items()
     }
+    folders = map(ModelFolder, (path.parent for path in models.values()))
+    cards = {each.name: pipeline_of(each.recipe).card(each) for each in folders}
     if json:
-        print_json({**listed, "licences": licences})
+        uses = {name: {"what": each.what, "use": each.use} for name, each in cards.items()}
+        print_json({**listed, "uses": uses, "licences": licences})
         return
+    for name, card in cards.items():
+        print(f"{name}: {card.what}\n    {card.use}")
+    print()
     for kind, names in listed.items():
         print(f"{kind:<8} {', '.join(names)}")
     print("\ntrained on data under these licences:")

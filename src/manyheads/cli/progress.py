@@ -29,6 +29,7 @@ class ProgressBar(PrintObserver):
         )
         self._task = self._bar.add_task("", total=None, visible=False)
         self._drawn = 0.0
+        self._first: tuple[float, int] | None = None  # second and step of the first call
 
     def __enter__(self) -> "ProgressBar":
         """Draw the bar; where stderr is no terminal, there is none."""
@@ -38,6 +39,8 @@ class ProgressBar(PrintObserver):
 
     def __exit__(self, *_: object) -> None:
         """Leave the bar as it stands."""
+        if not self.console.is_terminal:
+            return
         with suppress(ReaderGoneError, OutputError):
             self._bar.refresh()
             self._bar.stop()
@@ -47,14 +50,20 @@ class ProgressBar(PrintObserver):
         self.console.print(visible(message), soft_wrap=not self.console.is_terminal)
 
     def progress(self, step: int, steps: int, line: dict[str, float]) -> None:
-        """Move the bar; where there is none, print the lines of the log."""
+        """Move the bar; where there is none, print the lines of the log.
+
+        A line without the time left gets it from the mean time of a step since the first call.
+        """
         if not self.console.is_terminal:
             super().progress(step, steps, line)
             return
         now = time.monotonic()
+        began, first = self._first = self._first or (now, step)
         if now - self._drawn < EVERY and step < steps:
             return
         self._drawn = now
+        if step > first:
+            line = {"seconds_left": (now - began) / (step - first) * (steps - step), **line}
         self._bar.update(
             self._task,
             completed=step,

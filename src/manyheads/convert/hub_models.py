@@ -1,11 +1,11 @@
 """Models of the Hugging Face hub become model folders in the cache, once."""
 
-import warnings
 from pathlib import Path
 
 from manyheads.convert.classifiers import from_images
 from manyheads.convert.marian_folder import from_marian
 from manyheads.convert.sources import opened
+from manyheads.errors import LOG
 from manyheads.models.convert import families
 from manyheads.project.hub_name import read_hub_name
 
@@ -13,7 +13,7 @@ from manyheads.project.hub_name import read_hub_name
 def fetch_model(name: str) -> Path:
     """Return the folder of hf:USER/MODEL; fetch and convert the model if it is not there.
 
-    What its user should know is a warning.
+    What its user should know is logged as a warning.
 
     Raises:
         UsageError: a model that cannot be converted, or whose makers want to know who uses it.
@@ -34,5 +34,5 @@ def fetch_model(name: str) -> Path:
                 else from_images(library, source, folder)
             )
             for remark in made.remarks:
-                warnings.warn(f"{name}: {remark}", stacklevel=2)
+                LOG.warning("%s: %s", name, remark)
     return folder

@@ -13,4 +13,4 @@ HOMES = {
     "decode.sampling": "Sampling sample",
     "decode.step": "AttentionStep Hypothesis Step",
 }
-__all__, __getattr__ = lazy(__name__, HOMES)
+__all__, __getattr__, __dir__ = lazy(__name__, HOMES)

@@ -6,6 +6,7 @@ from typing import Any, Generic
 import torch
 
 from manyheads.decode.step import State, Step
+from manyheads.nn.editing.seam import edits_open, search_rows
 from manyheads.nn.recording.beam_candidates import record_candidates
 from manyheads.nn.recording.decode_steps import DecodeStep, Search
 from manyheads.nn.recording.trace import active
@@ -14,11 +15,11 @@ from manyheads.nn.shapes import Kept, PerBeam, Scores, Sources
 
 
 def traced_step(model: Step[State]) -> Step[Any]:
-    """Return the model or, if a recorder is open, a wrapper that reports what its beams have read.
+    """Return the model; if a recorder or an edit is open, a wrapper that reports its steps.
 
     The wrapper returns the model's own tensors.
     """
-    return model if active() is None else TracedStep(model)
+    return TracedStep(model) if active() is not None or edits_open() else model
 
 
 def inner(state: Any) -> Any:
@@ -52,7 +53,7 @@ class TracedStep(Generic[State]):
         """Feed one token a beam, and record the most likely next tokens."""
         read = torch.cat((state.decode_step.read, tokens[..., None]), dim=2)
         step = replace(state.decode_step, read=read)
-        with step_context(step):
+        with step_context(step), search_rows(step.sentences, step.step - 1):
             log_probabilities, after = self.model.step(tokens, state.inner)
         record_candidates(log_probabilities, step)
         return log_probabilities, TracedState(after, step)

@@ -54,7 +54,7 @@ class TextTranslator(Protocol):
 
     def translate(
         self,
-        texts: Sequence[str],
+        texts: list[str] | tuple[str, ...],
         *,
         n_best: int = 1,
         options: DecodeConfig | None = None,

@@ -39,11 +39,18 @@ class Pace:
     """Seconds of steps and validations of a run."""
 
     def __init__(
-        self, config: TrainConfig, step: float, validation: float, clock: Callable[[], float]
+        self,
+        config: TrainConfig,
+        step: float,
+        validation: float,
+        clock: Callable[[], float],
+        *,
+        units: float = 0.0,
     ) -> None:
         self.config = config
         self.step = step
         self.validation = validation
+        self.units = units  # tokens or images a second, before the first step
         self._clock = clock
         self._made, self._spent = 0, 0.0
         self._last: float | None = None
@@ -79,14 +86,16 @@ def rehearsed(model: nn.Module, task: Task[Any], config: TrainConfig, seed: int)
     learner = optimizer(copy, config)
     plan = task.plan(0)
     size, began = config.accumulate, time.monotonic()
-    chosen = np.linspace(0, len(plan) - 1, min(len(plan), (WARM + UPDATES) * size), dtype=int)
+    count = min(max(len(plan), config.steps * size), (WARM + UPDATES) * size)
+    chosen = np.linspace(0, len(plan) - 1, count, dtype=int)
     batches = task.load(0, [plan[number] for number in chosen])
     seconds: list[float] = []
+    units: list[float] = []
     with torch.random.fork_rng():
         torch.manual_seed(stream(seed, "pace"))
         before = time.monotonic()
         while window := list(islice(batches, size)):
-            update(copy, task, window, config, learner, 1, device)
+            units.append(update(copy, task, window, config, learner, 1, device).units)
             before, last = time.monotonic(), before
             seconds.append(before - last)
             if len(seconds) > WARM and before - began > BUDGET:
@@ -99,7 +108,9 @@ def rehearsed(model: nn.Module, task: Task[Any], config: TrainConfig, seed: int)
         else:
             task.evaluate(copy)
             validation = time.monotonic() - before
-    return Pace(config, float(np.mean(seconds[WARM:] or seconds)), validation, time.monotonic)
+    timed = seconds[WARM:] or seconds
+    rate = sum(units[-len(timed) :]) / sum(timed)
+    return Pace(config, float(np.mean(timed)), validation, time.monotonic, units=rate)
 
 
 def duration(seconds: float) -> str:

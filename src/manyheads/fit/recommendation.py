@@ -22,7 +22,9 @@ from manyheads.data.checks.image_checks import RARE, UNBALANCED
 from manyheads.data.even_sample import evenly_spaced
 from manyheads.data.images.image_file import ImageContent
 from manyheads.data.images.image_set import ImageSet
+from manyheads.data.text.rows import HUB, LISTINGS
 from manyheads.errors import DataError
+from manyheads.files import expand_user
 from manyheads.project.paths import here
 from manyheads.recipe_data.image_data import LabelledImageData
 from manyheads.recipe_data.image_splits import find_images
@@ -31,14 +33,8 @@ from manyheads.strict_json import dumps
 SAMPLE = 200  # images that are opened
 LIKE = 4.0  # times as many images a class, or classes
 LIKE_SIDE = 2.0  # times as long a side
-FEW = 1000  # images a class, below which a convolutional network learns faster
 PATIENCE = 12 * 60.0  # minutes that a recipe may take
-# --- Rules of thumb, where nothing like the data was measured.
-BEGIN = "photos-resnet-18"  # the recipe
-SIDES = (32, 64, 128, 224)
-MANY_CORES = 8
-BYTES = 2048  # that a ResNet keeps for the way back, a pixel of an image
-BATCH = 64
+BEGIN = "photos-resnet-18"  # the recipe where `init` does not read the data
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,8 +100,8 @@ class Advice:
 
     facts: Facts
     machine: Machine
-    recipe: str
-    family: str
+    recipe: str | None  # None: `init` writes one
+    family: str | None
     command: str
     expected: tuple[float, float] | None  # accuracy, if rows speak for these data
     rows: list[Row]  # that the advice rests on
@@ -125,6 +121,8 @@ def advise(
     """Look at images and at this machine, and recommend a recipe."""
     data = LabelledImageData(train=name, image=image, label=label, multi_label=multi_label)
     images = find_images(here(name), data)
+    if not expand_user(name).exists() and expand_user(images.origin).exists():
+        data = data.model_copy(update={"train": images.origin})  # it is in the data root
     return recommend(data, look(images), this_machine(), measured())
 
 
@@ -181,22 +179,26 @@ def this_machine() -> Machine:
 
 
 def recommend(data: LabelledImageData, facts: Facts, machine: Machine, table: list[Row]) -> Advice:
-    """Choose the row like these data with the best accuracy within half a day, or a first recipe.
+    """Choose the row like these data with the best accuracy within half a day.
 
-    The first recipe follows rules of thumb, and no accuracy is promised.
+    Without one no accuracy is promised, and `init` is to measure what this machine can train.
     """
     usable = [row for row in table if machine.gpu is not None or not row.gpu]
     like = [row for row in usable if _is_like(row, facts)]
     settings = _settings(data, facts)
     reasons = _about(facts)
     if not like:
-        fitted, thumbs = _begin(facts, machine)
         near = min(usable, key=lambda row: _distance(row, facts), default=None)
         reasons.append("Nothing like these data was measured by us, so no accuracy is promised.")
         if near is not None:
             reasons.append(f"The nearest, of little relevance to yours: {_said(near, machine)}")
-        reasons += thumbs
-        command = shlex.join(["manyheads", "train", BEGIN, *settings, *fitted])
+        if _is_readable_by_init(data.train):
+            reasons.append(
+                "`manyheads init` opens every image, divides them, times a few steps of training "
+                "here and writes a recipe that fits; what cannot be used is named and left out."
+            )
+            return Advice(facts, machine, None, None, _init(data), None, [], reasons)
+        command = shlex.join(["manyheads", "train", BEGIN, *settings, *_channels_of(facts)])
         return Advice(facts, machine, BEGIN, "cnn", command, None, [], reasons)
     best = max(
         like, key=lambda row: (_minutes(row, machine) <= PATIENCE, row.finished, row.accuracy)
@@ -274,39 +276,20 @@ def _about(facts: Facts) -> list[str]:
     return [note for note, applies in notes.items() if applies]
 
 
-def _begin(facts: Facts, machine: Machine) -> tuple[list[str], list[str]]:
-    """Fit the recipe to begin with: what to set, and why."""
-    most = 224 if machine.gpu else 128 if machine.cores >= MANY_CORES else 64
-    side = next((each for each in SIDES if each >= min(facts.side, most)), SIDES[-1])
-    where = machine.gpu or f"{machine.cores} cores"
-    settings = [f"image.height={side}", f"image.width={side}"]
-    reasons = [
-        f"Use a CNN of {side} x {side} pixels, as much as {where} can learn in reasonable time: it "
-        "has locality built in, which a Transformer from scratch has to learn from many images "
-        "(Dosovitskiy et al. 2021, section 4.3). A rule of thumb, not measured here."
-    ]
-    if side == SIDES[0]:
-        settings.append("model.preset=resnet-20")  # for 32 pixels
-    if facts.channels == 1:
-        settings.append("image.mode=L")
-    elif facts.channels != 3:
-        settings += ["image.mode=bands", f"image.num_channels={facts.channels}"]
-    memory = machine.gpu_memory if machine.gpu else machine.memory
-    batch = BATCH
-    while batch > 8 and batch * side * side * BYTES > memory / 2 * 2**30:  # never of nan
-        batch //= 2
-    if batch < BATCH:
-        settings += [f"train.batch_size={batch}", f"train.accumulate={BATCH // batch}"]
-        reasons.append(
-            f"{memory:g} GiB of memory: {BATCH // batch} batches of {batch} make one update."
-        )
-    if facts.per_class < FEW:
-        reasons.append(
-            f"With under {FEW:,} images a class a model that has seen others does better: fetch "
-            "one with `manyheads convert`, then start.model=FOLDER with its preset and sizes. A "
-            "rule of thumb, too."
-        )
-    return settings, reasons
+def _is_readable_by_init(name: str) -> bool:
+    return expand_user(name).is_dir() or (name.endswith(LISTINGS) and not name.startswith(HUB))
+
+
+def _init(data: LabelledImageData) -> str:
+    columns = [data.image, data.label] if (data.image, data.label) != ("image", "label") else []
+    options = ["--columns", ",".join(columns)] if columns else []
+    return f"{shlex.join(['manyheads', 'init', data.train, *options])} && manyheads train mine.toml"
+
+
+def _channels_of(facts: Facts) -> list[str]:
+    if facts.channels in (1, 3):
+        return ["image.mode=L"] if facts.channels == 1 else []
+    return ["image.mode=bands", f"image.num_channels={facts.channels}"]
 
 
 def _settings(data: LabelledImageData, facts: Facts) -> list[str]:
@@ -318,6 +301,8 @@ def _settings(data: LabelledImageData, facts: Facts) -> list[str]:
         settings.append("data.multi_label=true")
     if facts.unbalanced:
         settings.append("train.class_weights=balanced")
+    if facts.unreadable or facts.images > SAMPLE:  # not all were opened
+        settings.append("data.on_error=skip")
     return settings
 
 

@@ -18,6 +18,7 @@ from manyheads.errors import (
     UsageError,
 )
 from manyheads.files import remove_unfinished
+from manyheads.fit.changed_scores import changes_of_scores
 from manyheads.fit.elastic_restart import forget_launch, launched_before, note_launch
 from manyheads.fit.observer import PrintObserver, RunObserver, SilentObserver
 from manyheads.fit.resumption import store_recipe
@@ -219,6 +220,9 @@ def _train(
     finally:
         if watch is not None:
             watch.draw(ended=True)
+    if first and recipe.train.validate_first:
+        for line in changes_of_scores(out, recipe.train.early_stop):
+            observer.say(line)
     with gathered(model):
         # There already, unless a finished run's file was damaged and it is resumed.
         if recipe.train.early_stop is None:

@@ -61,8 +61,9 @@ class TrainingWatch:
         def measure() -> None:
             self.pace = rehearsed(model, self.task, config, self.recipe.seed)
             pace, every = self.pace, config.validate_every
+            before = config.validate_first and self._step == 0
             self.say(
-                f"about {duration(pace.left(self._step))} to go: "
+                f"about {duration(pace.left(self._step) + before * pace.validation)} to go: "
                 f"{config.steps - self._step:,} steps of {pace.step:.3g} s, "
                 f"a validation of {pace.validation:.3g} s every {every:,} steps"
             )

@@ -7,7 +7,6 @@ translation), so a sign counts only if it exceeds the rate of the references.
 import re
 import tomllib
 import unicodedata
-import warnings
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import cache
@@ -15,6 +14,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from manyheads.data.checks.leakage import plain
+from manyheads.errors import LOG
 
 PAIRS = 100  # with fewer pairs, shares are too uncertain for a warning
 BETTER = 0.9  # a sign that fell to this share of its last value is disappearing
@@ -101,7 +101,7 @@ class OutputMonitor:
             stays = beyond[name] > BETTER * self.before.get(name, NEVER)
             if stays and name not in self.warned:
                 self.warned.add(name)
-                warnings.warn(f"On the validation data, {remark}", stacklevel=2)
+                LOG.warning("On the validation data, %s", remark)
         self.before = beyond
         return measured._asdict()
 

@@ -1,5 +1,6 @@
 """Translate texts: tokenize, decode in batches, detokenize."""
 
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,6 +37,11 @@ class Translation:
     finished: bool  # False: cut off at the length limit
     token_log_probabilities: list[float] = field(default_factory=list)  # the end's included
     details: list[OutputToken] | None = None  # if requested
+
+    @property
+    def mean_probability(self) -> float:
+        """The geometric mean of the probabilities of its tokens, the end included."""
+        return math.exp(self.log_probability / max(len(self.token_log_probabilities), 1))
 
     @classmethod
     def of(

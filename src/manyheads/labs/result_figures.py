@@ -65,7 +65,7 @@ def _panel(described: Described, rows: Any) -> Panel:
     title, x, y = (described[key] for key in ("title", "x", "y"))
     measure = _path(described.get("measure", []))
     if described["kind"] == "heat":
-        look = {key: described[key] for key in ("numbered", "scale") if key in described}
+        look = {key: described[key] for key in ("numbered", "scale", "signed") if key in described}
         return Heat(title, x, y, **rows, **look)
     if described["kind"] == "bars":
         pairs = rows.items() if isinstance(rows, Mapping) else rows

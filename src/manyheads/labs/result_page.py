@@ -4,8 +4,8 @@ from manyheads.labs.findings import Result
 from manyheads.lens.panels import Cell, Table, number, written
 
 
-def page(result: Result) -> str:
-    """Write the page of a result."""
+def page(result: Result, *, drawn: bool = True) -> str:
+    """Write the page of a result; `drawn`: its figure lies beside the page."""
     parts = [
         f"# {result.lab}",
         f"*{result.question}* (atlas {', '.join(result.atlas)})",
@@ -15,7 +15,8 @@ def page(result: Result) -> str:
         parts.append(f"*A {result.scale} run: too small to conclude from. Leave --quick out.*")
     if len(result.seeds) == 1 and _chance(result):
         parts.append("*One seed, so no interval: differences may be luck.*")
-    parts.append(f"![{result.question}]({result.lab}.png)")
+    if drawn:
+        parts.append(f"![{result.question}]({result.lab}.png)")
     parts += [_table(table) for table in result.tables]
     parts += [
         "## How it was measured",

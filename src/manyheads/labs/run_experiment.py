@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from pydantic import TypeAdapter, ValidationError
 
-from manyheads.errors import FolderError, InterruptedRunError, UsageError
+from manyheads.errors import FolderError, InterruptedRunError, MissingExtraError, UsageError
 from manyheads.files import write_text
 from manyheads.labs.bench import TRIALS, Bench, Say
 from manyheads.labs.catalogue import find
@@ -34,14 +34,15 @@ def run_lab(
 ) -> Result:
     """Run an experiment; continue an interrupted run of the same sizes.
 
-    It writes NAME.json, NAME.png and NAME.md into the folder `out`. `seeds` of None are the
-    experiment's own number, `root` of None is MANYHEADS_DATA or data/. Small models gain little
-    from more than one thread. `say` is called with a message after each trial.
+    It writes NAME.json, NAME.md and, where matplotlib is installed, NAME.png into the folder `out`.
+    `seeds` of None are the experiment's own number, `root` of None is MANYHEADS_DATA or data/.
+    Small models gain little from more than one thread. `say` is called with a message after each
+    trial.
 
     Raises:
         NotFoundError: the experiment or its data do not exist.
         UsageError: less than one seed, or a quick run would replace a full result.
-        MissingExtraError: a package is missing, such as matplotlib.
+        MissingExtraError: a package that the experiment needs is missing.
         InterruptedRunError: stopped by Ctrl-C; finished trials are saved.
     """
     lab = find(name)
@@ -52,7 +53,8 @@ def run_lab(
     bench = Bench(
         scale=scale, seeds=tuple(range(1, count + 1)), root=root, notebook=notebook, say=say
     )
-    require()
+    if missing := not_drawn():
+        say(f"{name}.png is not drawn: {missing}.")
     if scale != "full" and is_full(out / f"{name}.json"):
         raise UsageError(
             f"{out / name}.json is the result of a full run, and a {scale} run would replace it: "
@@ -95,10 +97,21 @@ def run_lab(
     return result
 
 
+def not_drawn() -> MissingExtraError | None:
+    """Say why figures cannot be drawn; None: they can."""
+    try:
+        require()
+    except MissingExtraError as missing:
+        return missing
+    return None
+
+
 def write(result: Result, out: Path) -> None:
     """Write a result, its figure and its page."""
-    draw(result.panels, out / f"{result.lab}.png", title=result.question)
-    write_text(out / f"{result.lab}.md", page(result))
+    drawn = not_drawn() is None
+    if drawn:
+        draw(result.panels, out / f"{result.lab}.png", title=result.question)
+    write_text(out / f"{result.lab}.md", page(result, drawn=drawn))
     # Last: if it exists, all files are complete.
     write_text(out / f"{result.lab}.json", as_json(result))
 

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from manyheads.lens.view.image_view import ImageView
 from manyheads.lens.view.text_view import TextView
 from manyheads.looking.figures import kept_traces
 from manyheads.looking.untrained import NOTE
+from manyheads.nn.editing.edits import zeroed
 from manyheads.nn.recording.trace import Trace
 from manyheads.predict.base_predictor import Predictor
 from manyheads.predict.load import loaded
@@ -28,7 +30,7 @@ FORMS = {".html": "a page to explore", ".png": "an image", ".json": "the numbers
 FIGURES = {".png": "an image"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Look:
     """The view of one answer, and the files it can be saved as.
 
@@ -58,6 +60,17 @@ class Look:
         if "translation" in self.told:
             return f"{model}: {self.told['text']}  →  {self.answer}"
         return f"{model}: {self.answer}"
+
+    def __repr__(self) -> str:
+        return f'<Look {self.title}; save("look.html") writes the page>'
+
+    def _repr_html_(self) -> str:
+        """Show the page in a notebook, where its scripts reach nothing but the page itself."""
+        page = escape(self.html())
+        return (
+            '<iframe sandbox="allow-scripts allow-downloads" width="100%" height="720" '
+            f'style="border: 0" srcdoc="{page}"></iframe>'
+        )
 
     @property
     def name(self) -> str:
@@ -153,12 +166,14 @@ def look(model: str | Path | Predictor, given: str | Path | Image.Image, **param
 def look_at(predictor: Predictor, request: LookRequest) -> Look:
     """Do what `look` does, for a validated request."""
     name = predictor.folder.name
-    with predictor.engine.running():
+    with predictor.engine.running(), zeroed(request.without):
         told, view, pixels = pipeline_of(predictor.folder.recipe).look(predictor, request)
     if request.untrained:
         if NOTE not in view.notes:
             raise UsageError(f"{name}: its task has no untrained model: leave `untrained` out.")
         name = f"{name}, untrained"
+    if request.without:
+        name = f"{name} without {', '.join(request.without)}"
     return Look({"model": name} | told, view, pixels)
 
 

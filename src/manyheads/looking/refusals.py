@@ -12,14 +12,18 @@ NO_REFERENCE = "does not translate, so it has no use for a reference: leave it o
 NO_LANGUAGE = "does not choose a language: leave it out."
 
 
-def refuse_for_images(predictor: Predictor, request: LookRequest, *, writes: bool = False) -> None:
+def refuse_for_images(
+    predictor: Predictor, request: LookRequest, *, writes: bool = False, causes: bool = False
+) -> None:
     """Refuse anything but an image or the path of a file, and parameters of text models.
 
-    `writes`: the model writes a text for the image, in a language, which may be one's own.
+    `writes`: the model writes a text for the image, in a language, which may be one's own;
+    `causes`: what makes its answer can be measured.
     """
     name, given = predictor.folder.name, request.given
     _refuse(
         name,
+        *_of_causes(request, causes),
         (request.reference is not None and not writes, NO_REFERENCE),
         (request.language is not None and not writes, NO_LANGUAGE),
         (
@@ -42,7 +46,7 @@ def refuse_for_images(predictor: Predictor, request: LookRequest, *, writes: boo
 
 
 def refuse_for_texts(
-    predictor: Predictor, request: LookRequest, *, translates: bool = False
+    predictor: Predictor, request: LookRequest, *, translates: bool = False, causes: bool = False
 ) -> str:
     """Return the text; refuse an image or the path of one, and parameters of image models."""
     name, given = predictor.folder.name, request.given
@@ -66,6 +70,7 @@ def refuse_for_texts(
             "reads texts, whose gradients are integrated from zero embeddings: it takes no "
             "baseline.",
         ),
+        *_of_causes(request, causes),
         (request.reference is not None and not translates, NO_REFERENCE),
     )
     if request.also and request.word is None:
@@ -73,6 +78,20 @@ def refuse_for_texts(
     if request.word is not None and not request.word.strip():
         raise UsageError("The word is empty: give one that stands in the text.")
     return given
+
+
+def _of_causes(request: LookRequest, causes: bool) -> list[tuple[bool, str]]:
+    asked = request.instead is not None or request.why is not None
+    return [
+        (
+            asked and not causes,
+            "is no translator or classifier of images: leave `instead` and `why` out.",
+        ),
+        (
+            request.why_not is not None and request.why is None,
+            "compares two answers: give `why`, too, or leave `why_not` out.",
+        ),
+    ]
 
 
 def _refuse(name: str, *rules: tuple[bool, str]) -> None:

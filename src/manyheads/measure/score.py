@@ -18,6 +18,7 @@ from manyheads.recipe_data.sentence_splits import sentence_split, sentences
 from manyheads.recipe_data.text_data import SentenceData
 
 Line = dict[str, Any]
+ROWS = "rows"  # in a line, if `outputs` asks for them: `OutputRow`s, which are not logged
 
 
 def images_to_measure(recipe: ImageRecipe, request: EvaluateRequest) -> tuple[ImageSet, Line]:
@@ -127,7 +128,7 @@ def refuse_report(name: str, request: EvaluateRequest, *, matches: bool = False)
         refuse_among(name, request)
     if request.more_than_scores:
         raise UsageError(
-            f"{name} does not translate: other metrics, lengths, outputs and timing are measured "
+            f"{name} does not translate: other metrics, lengths and timing are measured "
             "of translators only."
         )
 

@@ -1,20 +1,21 @@
 """Measure a stored model, and log the result with it."""
 
-import warnings
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.engines.engine import engine_name
-from manyheads.errors import OutputError
-from manyheads.measure.score import Line
+from manyheads.errors import LOG, OutputError, UsageError
+from manyheads.measure.outputs import check_folder, write_outputs
+from manyheads.measure.score import ROWS, Line
 from manyheads.predict.base_predictor import Predictor
 from manyheads.predict.load import loaded
 from manyheads.predict.task_pipeline import pipeline_of
 from manyheads.project.card import write_card
-from manyheads.project.folder import ModelFolder, append_evaluation
+from manyheads.project.folder import ModelFolder, append_evaluation, own_files
 from manyheads.project.paths import allow
+from manyheads.recipe_data.named_splits import inputs_of
 
 
 def evaluate(model: str | Path | Predictor, **parameters: Any) -> Line:
@@ -41,8 +42,21 @@ def measure(predictor: Predictor, request: EvaluateRequest) -> Line:
     allow(request.data)
     if request.remote:
         allow(*dict(folder.recipe.data).values())
+    pipeline = pipeline_of(folder.recipe)
+    if request.outputs is not None:
+        inputs = [*own_files(folder.path), *inputs_of(folder.recipe.data, request.data)]
+        check_folder(request.outputs, inputs)
     with predictor.engine.running():
-        line = pipeline_of(folder.recipe).evaluate(predictor, request)
+        line = pipeline.evaluate(predictor, request)
+    rows = line.pop(ROWS, None)
+    if request.outputs is not None:
+        if rows is None:
+            task = folder.recipe.task
+            raise UsageError(
+                f"{folder.name}: the task {task!r} gives no rows: leave `outputs` out."
+            )
+        model = folder.name if folder.shipped else str(folder.path)
+        write_outputs(request.outputs, model, rows, line, looks=pipeline.looks)
     if (name := engine_name(predictor.engine)) != "torch":
         line["engine"] = name
     return log(folder, line)
@@ -56,5 +70,5 @@ def log(folder: ModelFolder, line: Line) -> Line:
             append_evaluation(folder.path, line)
             write_card(folder)
         except OutputError as error:  # it may lie where users cannot write
-            warnings.warn(f"The result was not logged with the model: {error}", stacklevel=3)
+            LOG.warning("The result was not logged with the model: %s", error)
     return line

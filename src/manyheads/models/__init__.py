@@ -25,4 +25,4 @@ HOMES = {
     "models.vgg": "Vgg VggConfig",
     "models.vit": "Vit VitConfig",
 }
-__all__, __getattr__ = lazy(__name__, HOMES)
+__all__, __getattr__, __dir__ = lazy(__name__, HOMES)

@@ -135,15 +135,18 @@ class DownBlock(AttentionBlock):
         self.end = end
         self.feedforward = feedforward
         self.around_feedforward = residual()
+        self.around_feedforward.named("feedforward", attention)
 
     def forward(self, x: Tokens, grid: Grid) -> Float[Tensor, "batch fewer wider"]:
         """Halve, mix tokens, then transform each."""
         record_features(x)
+        x = self.entered(x)
         track_modules([self.pool])
         short, _ = to_tokens(self.shortcut(to_map(x, grid)))
         y, halved = to_tokens(self.pool(to_map(self.norm(x), grid)))
         x = short + self.end(self.attention(y, halved))
-        return self.around_feedforward.add(x, self.feedforward(self.around_feedforward.enter(x)))
+        y = self.feedforward(self.around_feedforward.enter(x))
+        return self.left(self.around_feedforward.add(x, y))
 
 
 class MeanOfNormed(nn.Module):

@@ -18,6 +18,7 @@ from manyheads.errors import UsageError
 from manyheads.models.components import CELLS, SCORES, CellName, ScoreName
 from manyheads.models.model_config import ModelConfig
 from manyheads.nn.attention.recurrent_attention import GlobalAttention, NoAttention, Source
+from manyheads.nn.editing.seam import at_step
 from manyheads.nn.layers import initial_weights as initial
 from manyheads.nn.layers.dropout import Dropout
 from manyheads.nn.layers.linear import Linear
@@ -242,11 +243,12 @@ class FedDecoder(StateDecoder):
         """Read a target step by step; return its attentional vectors."""
         seen, vectors = torch.zeros_like(x[:, 0]), []
         scores, contexts = [], []
-        for token in x.unbind(dim=1):
+        for position, token in enumerate(x.unbind(dim=1)):
+            at_step(position)
             hidden, states = self.stack.step(self.reads(token, seen), states)
             scores.append(self.attention.scores(hidden[:, None], source))
             weights = self.attention.weights(scores[-1], source)
-            contexts.append(weights[:, 0] @ source.values)
+            contexts.append(self.attention.mix(weights, source))
             seen = self.attention.join(contexts[-1], hidden[:, None])[:, 0]
             vectors.append(seen)
         # One record for the whole target, as other attentions have.

@@ -6,7 +6,9 @@ from functools import partial
 from typing import Any
 
 from manyheads.models.components import (
+    ATTENTIONS,
     RESIDUALS,
+    AttentionName,
     FeedForwardName,
     Norm,
     TokenPositions,
@@ -31,10 +33,11 @@ class TextBlockConfig(ModelConfig):
     heads: int = 12
     ffn_dim: int = 3072
     dropout: float = 0.1
+    attention: AttentionName = "softmax"  # self-attention; more: `register_attention`
     attention_dropout: float = 0.0  # more than 0 leaves the fast path of the fused kernel
     norm: Norm = "pre"
     activation: FeedForwardName = "gelu"  # "swiglu" has three matrices of this width, not two
-    positions: TokenPositions = "learned"
+    positions: TokenPositions = "learned"  # more: `register_positions`
     max_length: int = 512  # of learned positions; sinusoids reach beyond it
     norm_eps: float = 1e-5
 
@@ -59,9 +62,8 @@ class TextEncoderConfig(TextBlockConfig):
 def self_attention(config: TextBlockConfig) -> MultiHeadAttention:
     """Build self-attention; rotary positions turn its queries and keys."""
     rotate = rotation(config.positions, config.max_length, config.dim // config.heads)
-    return MultiHeadAttention(
-        config.dim, config.heads, dropout=config.attention_dropout, rotate=rotate
-    )
+    part = ATTENTIONS[config.attention]
+    return part(config.dim, config.heads, dropout=config.attention_dropout, rotate=rotate)
 
 
 def block_feedforward(config: TextBlockConfig) -> FeedForward | GatedFeedForward:

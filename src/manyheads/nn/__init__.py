@@ -48,4 +48,4 @@ HOMES = {
     "nn.vision.patch": "ConvPatches LinearPatches",
     "nn.vision.stem": "ConvStem",
 }
-__all__, __getattr__ = lazy(__name__, HOMES)
+__all__, __getattr__, __dir__ = lazy(__name__, HOMES)

@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from manyheads.nn.editing.seam import STATE, at_tokens, is_open, visit
 from manyheads.nn.layers.dropout import Dropout
 from manyheads.nn.recording.decode_steps import DecodeStep
 from manyheads.nn.recording.trace import LayerId, active
@@ -296,9 +297,12 @@ class RecurrentStack(nn.Module):
     ) -> tuple[Float[Tensor, "batch token hidden"], list[State]]:
         """Read whole sequences; return the top layer's hidden states and each layer's last."""
         last = []
+        at_tokens()
+        x = self._visited(x, -1)
         for number, layer in enumerate(self.layers):
             x = self.dropout(x) if number else x
             x, state = layer(x, None if states is None else states[number], lengths)
+            x = self._visited(x, number)
             last.append(state)
         return x, last
 
@@ -307,7 +311,15 @@ class RecurrentStack(nn.Module):
     ) -> tuple[Float[Tensor, "row hidden"], list[State]]:
         """Read one token a row; return the top layer's hidden state and each layer's state."""
         after = []
+        x = self._visited(x[:, None], -1)[:, 0] if is_open() else x
         for number, (layer, state) in enumerate(zip(self.layers, states, strict=True)):
             after.append(layer.step(self.dropout(x) if number else x, state))
             x = after[-1][0]
+            x = self._visited(x[:, None], number)[:, 0] if is_open() else x
         return x, after
+
+    def _visited(self, x: Tensor, number: int) -> Tensor:
+        """Pass the site behind a layer: what the layers above read, not its own next state."""
+        if not is_open():
+            return x
+        return visit(replace(self.layers[0].layer_ids[0], layer=number), STATE, x)

@@ -7,6 +7,7 @@ from torch import nn
 from manyheads.asks.load_options import LoadOptions
 from manyheads.engines.engine import Engine, find_engine
 from manyheads.errors import UsageError
+from manyheads.nn.editing.edits import zeroed
 
 if TYPE_CHECKING:
     from manyheads.asks.request import Request
@@ -60,9 +61,12 @@ class Predictor(Protocol):
         """Return the most positions that it asks of a model, for an export to have as many."""
         return 0
 
-    def __call__(self, given: Any, /) -> Any:
+    def __call__(self, given: Any, /) -> object:
         """Answer raw input: a text, an image, a path, or a list of them."""
         raise UsageError(f"{self.folder.name} cannot be called.")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.folder.name}, {self.folder.recipe.task}>"
 
     def answer(self, request: Any) -> list[Any]:
         """Answer a request: one answer for each of its inputs, in the same order.
@@ -76,7 +80,8 @@ class Predictor(Protocol):
                 f"{self.folder.name} answers {takes}, not {request!r:.80}: its task is "
                 f"{self.folder.recipe.task!r}."
             )
-        return self.respond(request)
+        with zeroed(getattr(request, "without", ())):
+            return self.respond(request)
 
     def respond(self, request: Any) -> list[Any]:
         """Answer a request of the right type."""

@@ -16,6 +16,8 @@ from manyheads.predict.base_predictor import Predictor
 from manyheads.project.folder import ModelFolder
 
 ImageInput = str | Path | ImageContent
+# Of several images in a list: `list[str]` is not a `list[ImageInput]`.
+AnImage = TypeVar("AnImage", bound=ImageInput)
 
 A = TypeVar("A")
 R = TypeVar("R")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from manyheads.asks.load_options import LoadOptions
 from manyheads.asks.request import Request
@@ -14,9 +14,32 @@ from manyheads.predict.task_pipeline import pipeline_of
 from manyheads.project.folder import ModelFolder
 from manyheads.project.paths import find_model
 
+P = TypeVar("P", bound=Predictor)
 
+
+@overload
 def load(
     model: str | Path,
+    kind: type[P],
+    *,
+    image_size: int | tuple[int, int] | None = None,
+    engine: str = "torch",
+    device: str | None = None,
+    threads: int | None = None,
+) -> P: ...
+@overload
+def load(
+    model: str | Path,
+    kind: None = None,
+    *,
+    image_size: int | tuple[int, int] | None = None,
+    engine: str = "torch",
+    device: str | None = None,
+    threads: int | None = None,
+) -> Predictor: ...
+def load(
+    model: str | Path,
+    kind: type[Predictor] | None = None,
     *,
     image_size: int | tuple[int, int] | None = None,
     engine: str = "torch",
@@ -27,6 +50,8 @@ def load(
 
     Args:
         model: the name or the path; what is not here of the hub is fetched.
+        kind: the class that it must be, such as `manyheads.Translator`: a type checker then knows
+            what it is called with and what it answers.
         image_size: of images, in place of the size that the model was trained for: one number, or
             height and width. Learned positions are interpolated.
         engine: what runs the model.
@@ -36,7 +61,8 @@ def load(
     Raises:
         NotFoundError: there is no such model.
         FolderError: the folder is damaged, incomplete, or of a later version.
-        UsageError: the model cannot have this image size; no such engine or device.
+        UsageError: the model is of another class or cannot have this image size; no such engine or
+            device.
     """
     if not isinstance(model, str | Path):
         raise UsageError(f"`model` is {model!r}: give the name of a shipped model, or a folder.")
@@ -45,7 +71,14 @@ def load(
     folder = ModelFolder(find_model(str(model)))
     if options.image_size is not None and not reads_images(folder.recipe.config()):
         raise UsageError(f"{model} does not look at images of one size: it takes no image_size.")
-    return pipeline_of(folder.recipe).load(folder, options)
+    pipeline = pipeline_of(folder.recipe)
+    if kind is not None and not (isinstance(kind, type) and issubclass(pipeline.predictor, kind)):
+        asked = getattr(kind, "__name__", repr(kind))
+        raise UsageError(
+            f"{model} is no {asked}: its task is {folder.recipe.task!r}, so its class is "
+            f"{pipeline.predictor.__name__}. Leave `kind` out, or name another model."
+        )
+    return pipeline.load(folder, options)
 
 
 @dataclass(frozen=True)

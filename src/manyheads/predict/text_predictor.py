@@ -1,7 +1,6 @@
 """Predictors of text: called with one text or with several, answers written one a line."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import overload
 
 from manyheads.predict.text_reader import TextReader
@@ -18,8 +17,8 @@ class TextPredictor(TextReader, ABC):
     @overload
     def __call__(self, text: str) -> str: ...
     @overload
-    def __call__(self, text: list[str]) -> list[str]: ...
-    def __call__(self, text: str | list[str]) -> str | list[str]:
+    def __call__(self, text: list[str] | tuple[str, ...]) -> list[str]: ...
+    def __call__(self, text: str | list[str] | tuple[str, ...]) -> str | list[str]:
         """Answer one text, or several: the same number, in the same order.
 
         Raises:
@@ -30,5 +29,5 @@ class TextPredictor(TextReader, ABC):
         return self.answers(text)
 
     @abstractmethod
-    def answers(self, texts: Sequence[str]) -> list[str]:
+    def answers(self, texts: list[str] | tuple[str, ...]) -> list[str]:
         """Answer each text."""

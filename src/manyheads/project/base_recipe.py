@@ -1,26 +1,25 @@
 """Recipes: typed TOML, every default in one place, every unknown key answered."""
 
 import tomllib
-import warnings
 from abc import ABC
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
+from functools import partial
 from pathlib import Path
-from types import UnionType
-from typing import Any, ClassVar, Literal, TypeVar, get_args
+from typing import Any, ClassVar, Literal, TypeVar
 
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
 
 from manyheads.asks.evaluate_request import ValidationConfig
 from manyheads.data.text.encoding import is_valid_unicode
-from manyheads.errors import RecipeError, UsageError, nearest
+from manyheads.errors import LOG, RecipeError, UsageError, nearest
 from manyheads.models.model_config import ModelConfig
 from manyheads.models.presets import PRESETS, preset
 from manyheads.project.migrate import migrate
 from manyheads.project.paths import allow, endings, here
 from manyheads.project.recipe_limits import check_numbers, check_range, short
+from manyheads.project.recipe_mistakes import explain, unknown
 from manyheads.project.registry import find_task, import_installed
 from manyheads.project.toml_file import read_toml
 from manyheads.train.train_config import TrainConfig
@@ -110,11 +109,7 @@ class Recipe(Table, ABC):
         Raises:
             RecipeError: unknown preset or key, a value that does not fit or contradicts the data.
         """
-        changes = dict(self.model)
-        if "preset" not in changes:
-            raise RecipeError(f"model.preset is missing. Presets: {', '.join(PRESETS)}.")
-        name = str(changes.pop("preset"))
-        base = preset(name)
+        name, base, changes = _of_preset(self.model)
         derived = self.derived() | derived
         allowed = [field.name for field in fields(base)]
         if self.task in base.tasks and (lacks := sorted({*derived, *self.reads} - set(allowed))):
@@ -125,7 +120,7 @@ class Recipe(Table, ABC):
         if self.task not in base.tasks:
             fitting = [name for name, each in PRESETS.items() if self.task in each.tasks]
             raise RecipeError(
-                f"model.preset {self.model['preset']!r} does not fit the task {self.task!r}. "
+                f"model.preset {name!r} does not fit the task {self.task!r}. "
                 f"Presets that do: {', '.join(fitting)}."
             )
         return configure(base, changes, derived)
@@ -135,28 +130,51 @@ class Recipe(Table, ABC):
         return {}
 
 
+def _of_preset(model: Mapping[str, Any]) -> tuple[str, ModelConfig, dict[str, Any]]:
+    """Return the name of a [model] table's preset, its Config, and the changes.
+
+    Raises:
+        UsageError: there is none, or no such preset.
+    """
+    if "preset" not in model:
+        raise RecipeError(f"model.preset is missing. Presets: {', '.join(PRESETS)}.")
+    name = str(model["preset"])
+    return name, preset(name), {key: value for key, value in model.items() if key != "preset"}
+
+
 def configure(
     base: C, changes: Mapping[str, Any], derived: Mapping[str, Any], table: str = "model"
 ) -> C:
     """Return a Config with the changes of a recipe's table, and what the data decide.
 
     Raises:
-        RecipeError: an unknown key, or a value that does not fit or contradicts the data.
+        RecipeError: unknown keys, and values that do not fit or contradict the data: all of them.
     """
     usual = {field.name: getattr(base, field.name) for field in fields(base)}
+    wrong: dict[str, str] = {}
     for key, value in changes.items():
         if key not in usual:
-            raise RecipeError(_unknown(f"{table}.{key}", key, ["preset", *usual]))
-        if key in derived and derived[key] != value:
-            raise RecipeError(
+            wrong[key] = unknown(f"{table}.{key}", key, ["preset", *usual])
+        elif key in derived and derived[key] != value:
+            wrong[key] = (
                 f"{table}.{key} is {value!r}, but the data make it {derived[key]}: leave it out."
             )
-        if key not in derived and value != usual[key]:  # may be 0 where that stands for none
-            check_range(key, value, whole=type(usual[key]) is int)
+        elif key not in derived and value != usual[key]:  # may be 0 where that stands for none
+            try:
+                check_range(key, value, whole=type(usual[key]) is int)
+            except RecipeError as error:
+                wrong[key] = str(error)
+    right = {key: value for key, value in changes.items() if key not in wrong}
+    mistakes = list(wrong.values())
     try:
-        config: C = TypeAdapter(type(base)).validate_python({**usual, **changes, **derived})
+        config: C = TypeAdapter(type(base)).validate_python({**usual, **right, **derived})
     except ValidationError as error:
-        raise RecipeError(_explain(error, type(base), prefix=(table,))) from None
+        mistakes += explain(error, type(base), prefix=(table,))
+    except UsageError:  # values that contradict: perhaps because others were left out as wrong
+        if not mistakes:
+            raise
+    if mistakes:
+        raise RecipeError(*mistakes)
     return config
 
 
@@ -186,21 +204,25 @@ def read_recipe(path: Path, overrides: Sequence[str] = (), *, stored: bool = Fal
     if not stored:
         import_installed(table)
     if (renamed := migrate(table)) and not stored:
-        warnings.warn(f"{path} has keys of an older version: {', '.join(renamed)}.", stacklevel=2)
+        LOG.warning("%s has keys of an older version: %s.", path, ", ".join(renamed))
     try:
         cls: type[Recipe] = find_task(table.get("task")).recipe
         if not stored:
             cls.complete(table)
         recipe = cls.model_validate(table)
     except ValidationError as error:
-        raise RecipeError(f"{path}: {_explain(error, cls)}") from None
+        found = RecipeError(*explain(error, cls), *_of_model(cls, table.get("model")))
+        raise RecipeError(f"{path}: {found}") from None
     except RecipeError as error:
         raise RecipeError(f"{path}: {error}") from None
-    try:
-        recipe.config()  # unknown presets and keys are found before any data is read
-        _check_early_stop(recipe)
-    except UsageError as error:
-        raise RecipeError(f"{path}: {error}") from None
+    mistakes = list[str]()
+    for check in (recipe.config, partial(_check_early_stop, recipe)):
+        try:
+            check()  # unknown presets and keys are found before any data is read
+        except UsageError as error:
+            mistakes += error.args
+    if mistakes:
+        raise RecipeError(f"{path}: {RecipeError(*mistakes)}")
     if not stored:
         allow(*dict(recipe.data).values())
     return recipe
@@ -297,43 +319,19 @@ def _check_early_stop(recipe: Recipe) -> None:
         )
 
 
-def _explain(error: ValidationError, table: type, prefix: Sequence[str] = ()) -> str:
-    """List the mistakes in a table of this type, each with its full key."""
-    lines = [_line(detail, table, prefix) for detail in error.errors()]
-    return lines[0] if len(lines) == 1 else "\n".join([f"{len(lines)} mistakes:", *lines])
+def _of_model(cls: type[Recipe], model: object) -> Sequence[str]:
+    """List the mistakes in a [model] table where others keep its recipe from being made.
 
-
-def _line(detail: ErrorDetails, table: type, prefix: Sequence[str]) -> str:
-    location = [str(part) for part in detail["loc"]]
-    key = ".".join([*prefix, *location])
-    if detail["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-        return _unknown(key, location[-1], _allowed(table, location[:-1]))
-    if detail["type"] in ("missing", "missing_argument"):
-        return f"{key} is missing."
-    if detail["type"] in ("dataclass_type", "dict_type", "model_type"):
-        return f"{key} = {short(detail['input'])}: it must be a table of keys and values."
-    reason = detail["msg"].removeprefix("Value error, ")
-    if detail["type"] == "value_error":  # about several keys of a table together
-        return f"{key}: {reason}." if key else f"{reason}."
-    return f"{key} = {short(detail['input'])}: {reason[0].lower()}{reason[1:]}."
-
-
-def _unknown(key: str, name: str, allowed: Sequence[str]) -> str:
-    return f"there is no key {key!r}{nearest(name, allowed)}Allowed: {', '.join(allowed)}."
-
-
-def _allowed(table: Any, location: Sequence[str]) -> list[str]:
-    """List the keys of the table at a location in a recipe."""
-    for name in location:
-        if isinstance(table, type) and issubclass(table, BaseModel):
-            table = table.model_fields[name].annotation
-        else:
-            (table,) = (field.type for field in fields(table) if field.name == name)
-        if isinstance(table, UnionType):  # an optional table
-            table = get_args(table)[0]
-    if is_dataclass(table):
-        return [field.name for field in fields(table)]
-    return list(getattr(table, "model_fields", {}))
+    None of a Config that holds another, which the whole recipe decides.
+    """
+    if not isinstance(model, Mapping) or cls.config is not Recipe.config:
+        return ()
+    try:
+        _, base, changes = _of_preset(model)
+        configure(base, changes, {})
+    except UsageError as error:
+        return error.args
+    return ()
 
 
 def _without_none(value: Any) -> Any:

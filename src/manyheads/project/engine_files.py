@@ -1,13 +1,12 @@
 """The files of an engine in a model folder: `engines/<name>`, with engine.json and parity.json."""
 
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
-from manyheads.errors import FolderError
+from manyheads.errors import LOG, FolderError
 from manyheads.project.folder import ModelFolder, read_versioned, validated, versions, write_json
 from manyheads.project.hashes import check_hashes
 from manyheads.train.checkpoint import sha256
@@ -105,10 +104,8 @@ def engine_files(folder: ModelFolder, engine: str) -> Path:
             f"{_again(folder, engine)}"
         )
     if record.forced:
-        warnings.warn(
-            f"{folder.name} on {engine}: {'; '.join(record.failures)}. It was kept by `force`.",
-            stacklevel=2,
-        )
+        failures = "; ".join(record.failures)
+        LOG.warning("%s on %s: %s. It was kept by `force`.", folder.name, engine, failures)
     return path
 
 

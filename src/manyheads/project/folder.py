@@ -21,6 +21,7 @@ from manyheads.data.tokenizers.marian_tokenizer import read_marian
 from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.errors import ChangedFolderError, FolderError, RecipeError, UsageError
 from manyheads.files import append_line, reject_address, write_atomically, write_text
+from manyheads.models.components import modules_of_parts
 from manyheads.models.presets import REGISTERED_BY, preset
 from manyheads.models.resize import resize
 from manyheads.nn.layers.linear import pack
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 FORMAT_VERSION = 3  # of a folder with int8 weights; others are of 2, and earlier versions read them
+HELD_OUT = "held_out.tsv"  # pairs that data.hold_out took out of training: line, source, target
 LEFT_OUT = "left_out.txt"  # images that could not be read, and why
 AGAIN = "Copy the folder again."
 OWN = ".manyheads-"  # what comes and goes while a run is at work: a lock, unfinished files
@@ -66,6 +68,7 @@ UNHASHED = (
     "metrics.jsonl",
     "evaluations.jsonl",
     "start.json",
+    HELD_OUT,
     LEFT_OUT,
     "state",
     "events",
@@ -406,7 +409,7 @@ def _plugins(recipe: Recipe) -> list[str]:
     name = str(recipe.model["preset"])
     parts = (find_task(recipe.task), recipe, preset(name))
     modules = [type(part).__module__ for part in parts]
-    modules.append(REGISTERED_BY.get(name, "manyheads"))
+    modules += [REGISTERED_BY.get(name, "manyheads"), *modules_of_parts(preset(name), recipe.model)]
     return sorted(LOADED | set(filter(None, map(home, modules))))
 
 

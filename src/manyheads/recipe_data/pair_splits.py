@@ -4,6 +4,8 @@ import hashlib
 from collections.abc import Callable, Iterator
 from itertools import chain
 
+import numpy as np
+
 from manyheads.data.augment.text_noise import joined_pairs
 from manyheads.data.synthetic.dates import SPLITS, generate
 from manyheads.data.text.corpus import (
@@ -17,7 +19,8 @@ from manyheads.data.text.corpus import (
 )
 from manyheads.data.text.exclusion import Exclusion, held_out_texts
 from manyheads.data.text.formats import FORMATS, Pair, read_pairs
-from manyheads.errors import RecipeError, UsageError, nearest
+from manyheads.data.text.hold_out import hold_out, near_key
+from manyheads.errors import DataError, RecipeError, UsageError, nearest
 from manyheads.project.base_recipe import CONVERTED
 from manyheads.project.paths import endings, find_data, is_hub_data
 from manyheads.recipe_data.named_splits import named
@@ -42,10 +45,12 @@ def training_corpus(data: PairData, say: Callable[[str], None] = lambda _: None)
     sides = (data.source, data.target)
     excluded = (held_out_texts(find_corpus(name, data), *sides) for name in data.exclude)
     exclusion = Exclusion.of(chain.from_iterable(excluded))
+    held = set(map(near_key, corpus_split("valid", data).source)) if data.hold_out else set()
 
     def pairs() -> Iterator[Pair]:
         every = chain.from_iterable(read_pairs(p, *sides, columns=data.columns) for p in paths)
-        return exclusion.filter(every) if exclusion.held_out else every
+        rest = (pair for pair in every if near_key(pair.source) not in held) if held else every
+        return exclusion.filter(rest) if exclusion.held_out else rest
 
     origins = " + ".join(dict.fromkeys(origin(path, *sides) for path in paths))
     hashed = tuple(digest for path in paths for digest in hashes(path, *sides))
@@ -109,5 +114,16 @@ def _dates(split: str) -> Corpus:
 
 
 def corpus_split(split: str, data: PairData) -> Corpus:
-    """Read the corpus that a recipe names for a split."""
+    """Read the corpus that a recipe names for a split, or hold it out of the training data.
+
+    Raises:
+        DataError: too few pairs to hold so many out.
+    """
+    if split == "valid" and data.hold_out:
+        whole = read_corpus(data.train, data)
+        try:
+            _, held = hold_out(whole.source, data.hold_out, data.random_state)
+        except DataError as error:
+            raise DataError(f"{whole.origin}: {error} Change data.hold_out.") from None
+        return whole.select(np.array(held))
     return read_corpus(named(split, data), data)

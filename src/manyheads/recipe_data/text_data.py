@@ -12,7 +12,13 @@ class PairData(DataTable):
 
     has_pairs = True
 
-    valid: str
+    valid: str | None = None  # else hold_out pairs of train
+    # Pairs held out of train for validation, by their sources: those that differ only in case or
+    # punctuation stay together. The run folder lists them in held_out.tsv.
+    hold_out: int = Field(default=0, ge=0)
+    random_state: int = Field(default=0, ge=0)
+    # Pairs of another kind, scored in each validation too: what a model must not forget.
+    general: str | None = None
     source: str
     target: str
     # Further corpora, trained on together with `train`; one that is named n times counts n times.
@@ -26,7 +32,20 @@ class PairData(DataTable):
     def _generated_data_alone(self) -> Self:
         if self.train.startswith("dates:") and (self.additional or self.exclude):
             raise ValueError("additional and exclude are for corpora in files, not for dates:")
+        if self.hold_out and (self.valid is not None or self.train.startswith("dates:")):
+            raise ValueError(
+                "hold_out takes the validation pairs out of the files of train: leave it out where "
+                "valid is given or the data are generated"
+            )
+        if not self.hold_out and self.valid is None:
+            raise ValueError("there are no validation pairs: set valid, or hold_out to a number")
         return self
+
+    def split_name(self, split: str) -> str | None:
+        """Name a split; pairs held out of the training data have no name of their own."""
+        if split == "valid" and self.valid is None:
+            return f"{self.hold_out:,} pairs of {self.train}"
+        return super().split_name(split)
 
     @property
     def language_pair(self) -> tuple[str, str]:

@@ -1,11 +1,13 @@
 """Shared parts of the pipelines with one output per token: generate, fill and tag."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, cast
+
+from torch import Tensor
 
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.asks.export_request import ParityRequest
@@ -23,7 +25,8 @@ from manyheads.lens.trace.module_shapes import ShapeLine
 from manyheads.looking.refusals import refuse_for_texts
 from manyheads.looking.untrained import untrained
 from manyheads.looking.word_comparison import compare_words
-from manyheads.measure.score import refuse_report, scored, sentences_to_measure
+from manyheads.measure.outputs import OutputRow
+from manyheads.measure.score import ROWS, refuse_report, scored, sentences_to_measure
 from manyheads.measure.text_metrics import Score
 from manyheads.predict.task_pipeline import Explanation, Pipeline, Prepared, Say
 from manyheads.predict.text_reader import TokenPredictor
@@ -35,7 +38,14 @@ from manyheads.recipe_data.text_data import LanguageData, SentenceData
 from manyheads.tokenwise.line_samples import LineSamples, sample_lines
 from manyheads.tokenwise.look_at_tokens import explain_tokens, shapes_of_tokens
 from manyheads.tokenwise.token_parity import lines_to_compare, token_parity
-from manyheads.tokenwise.token_task import METRICS, Examples, TokenTask, TokenTrainConfig, measure
+from manyheads.tokenwise.token_task import (
+    METRICS,
+    Examples,
+    TokenTask,
+    TokenTrainConfig,
+    measure,
+    predict_batches,
+)
 
 P = TypeVar("P", bound=TokenPredictor)
 L = TypeVar("L", bound=TokenPredictor)
@@ -127,7 +137,42 @@ class TokenPipeline(Pipeline[R, P]):
             name: Score(values[name], signature.format(vocabulary=len(reader)))
             for name, signature in self.signatures.items()
         }
-        return head | {"lines": len(lines)} | scored(scores)
+        line = head | {"lines": len(lines)} | scored(scores)
+        if request.outputs is not None:
+            line[ROWS] = list(self.rows(predictor, examples, recipe.train.max_tokens))
+        return line
+
+    def rows(self, predictor: P, examples: Examples, max_tokens: int) -> Iterator[OutputRow]:
+        """Give each line with its targets and the most probable outputs.
+
+        The score is the geometric mean of the probabilities of the targets, in percent.
+        """
+        rows: dict[int, OutputRow] = {}
+        for batch, scores in predict_batches(predictor.model, examples, max_tokens):
+            counts = batch.scored.sum(dim=1).tolist()
+            parts = zip(batch.targets.split(counts), scores.split(counts), strict=True)
+            for index, (targets, own) in zip(batch.indices.tolist(), parts, strict=True):
+                if len(targets):
+                    best = own.max(dim=1)
+                    text = examples.sentences.lines[index]
+                    truth, answer = self.shown(predictor, text, targets, best.indices)
+                    right = bool((best.indices == targets).all())
+                    score = 100 * float(own.gather(1, targets[:, None]).mean().exp())
+                    rows[index] = OutputRow(
+                        input=text,
+                        truth=[truth],
+                        answer=answer,
+                        score=score,
+                        right=right,
+                        probability=float(best.values.mean().exp()),
+                    )
+        yield from (row for _, row in sorted(rows.items()))
+
+    def shown(self, predictor: P, text: str, targets: Tensor, best: Tensor) -> tuple[str, str]:
+        """Write the targets of a line and the outputs as texts: by default, their tokens."""
+        (piece,) = predictor.pieces
+        truth, answer = (" ".join(map(piece, each.tolist())) for each in (targets, best))
+        return truth, answer
 
     def parity(self, reference: P, exported: P, request: ParityRequest) -> Parity:
         """Compare logits; texts that were given have no right answers."""

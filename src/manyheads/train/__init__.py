@@ -19,7 +19,7 @@ HOMES = {
     "train.train_config": "EarlyStop Restart TrainConfig",
     "train.training_task": "Batch Loss Task",
 }
-__all__, __getattr__ = lazy(__name__, HOMES)
+__all__, __getattr__, __dir__ = lazy(__name__, HOMES)
 
 
 class _Callable(ModuleType):

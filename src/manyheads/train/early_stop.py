@@ -34,11 +34,14 @@ def improved(progress: Progress, metrics: dict[str, float], rule: EarlyStop | No
         progress.best, progress.stale = None, 0
     progress.metric = rule.metric
     value = metrics[rule.metric]
-    better = progress.best is None or (
-        value < progress.best if lower_is_better(rule.metric) else value > progress.best
-    )
+    better = progress.best is None or is_better(value, progress.best, rule.metric)
     if better:
         progress.best = value if math.isfinite(value) else None  # which any number beats
     progress.stale = 0 if better else progress.stale + 1
     progress.stopped = progress.stale >= rule.patience
     return better
+
+
+def is_better(value: float, other: float, metric: str) -> bool:
+    """Tell whether a value of a metric is better than another one."""
+    return value < other if lower_is_better(metric) else value > other

@@ -1,7 +1,6 @@
 """The training loop: one flat function."""
 
 import math
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import nn
 
-from manyheads.errors import InterruptedRunError, NonFiniteLossError, TrainingError
+from manyheads.errors import LOG, InterruptedRunError, NonFiniteLossError, TrainingError
 from manyheads.streams import stream
 from manyheads.train import average as averages
 from manyheads.train import checkpoint
@@ -130,7 +129,19 @@ def fit(
     meter = Meter(task.unit, progress.seconds, progress.unlogged)
     line: dict[str, float] = {}
     watch = _Watch()
+
+    def judge(step: int) -> None:
+        with averages.averaged(average, plain), gathered(plain):
+            metrics = on_first(partial(_validate, plain, task, config, device))
+            log.write({"step": step, "epoch": progress.epoch} | metrics)
+            if rank == 0:
+                watch.tell(observer.validated, step, metrics)
+            if improved(progress, metrics, config.early_stop):
+                on_first(partial(save_best, plain))
+
     with stop_signals() as stop_asked, closing(log):
+        if config.validate_first and progress.step == 0:
+            judge(0)
         while progress.step < config.steps and not progress.stopped:
             plan = part.plan(progress.epoch)
             if not plan:
@@ -162,13 +173,7 @@ def fit(
                 if step % config.validate_every == 0 or step == config.steps:
                     average_statistics(plain)
                     average.before_validation(plain, step)
-                    with averages.averaged(average, plain), gathered(plain):
-                        metrics = on_first(partial(_validate, plain, task, config, device))
-                        log.write({"step": step, "epoch": progress.epoch} | metrics)
-                        if rank == 0:
-                            watch.tell(observer.validated, step, metrics)
-                        if improved(progress, metrics, config.early_stop):
-                            on_first(partial(save_best, plain))
+                    judge(step)
                 progress.seconds, progress.unlogged = meter.skip(), meter.sums
                 finished = progress.stopped or step == config.steps
                 # Several ranks stop together: behind the update in which all heard of it.
@@ -297,8 +302,8 @@ def _compare(before: dict[str, str], now: dict[str, str]) -> None:
         if before[name] != now.get(name)
     ]
     if changed:
-        warnings.warn(
+        LOG.warning(
             "Resuming under other conditions, so the result will not be bitwise the same as "
-            f"without the interruption: {'; '.join(changed)}.",
-            stacklevel=3,
+            "without the interruption: %s.",
+            "; ".join(changed),
         )

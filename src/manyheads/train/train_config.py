@@ -72,6 +72,9 @@ class TrainConfig:
     workers: Annotated[int, Ge(0)] = 0  # processes that make batches ahead; 0: none, as on a CPU
     log_every: Count = 50
     validate_every: Count = 500
+    # Also before the first step: what a model that is continued is worth. Training says at its end
+    # what became of each score, and weights that never got better are kept.
+    validate_first: bool = False
     save_every: Count = 500
     early_stop: EarlyStop | None = None
     # Of model.safetensors. "int8": matrices with a scale for each row, all else float16.

@@ -144,7 +144,7 @@ class _Translate:
 
     def __call__(self, own: Translator, given: Sequence[str]) -> list[Any]:
         """Translate them."""
-        return own.translate(given, constraints=self.constraints, **self.options)
+        return own.translate(list(given), constraints=self.constraints, **self.options)
 
 
 async def with_translator(

@@ -46,6 +46,22 @@ def _repairs(language: str | None) -> list[Callable[[str], str]]:
     ]
 
 
+def repaired(text: str, language: str | None) -> str:
+    """Repair a single text: mojibake, entities, control and invisible characters, spaces.
+
+    Examples:
+        >>> repaired(" Salt &amp; pepper  ", "en")
+        'Salt & pepper'
+    """
+    for _ in range(3):
+        before = text
+        for repair in _repairs(language):
+            text = repair(text)
+        if text == before:
+            break
+    return text
+
+
 class Cleaner:
     """Cleans the pairs of a checked corpus, passed again in the same order.
 

@@ -1,7 +1,7 @@
 """Hold out images with texts so that no copy of an image or of its texts is left for training."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -46,13 +46,6 @@ def hold_out_captioned(
 
 def together(captions: CaptionedImages, threads: int = 1) -> list[list[int]]:
     """Group images that belong to the same side of a split, each group and all groups in order."""
-    leader = list(range(len(captions)))
-
-    def lead(index: int) -> int:
-        while leader[index] != index:
-            leader[index] = leader[leader[index]]
-            index = leader[index]
-        return index
 
     def pixels(index: int) -> str | None:
         try:
@@ -61,12 +54,30 @@ def together(captions: CaptionedImages, threads: int = 1) -> list[list[int]]:
             return None
 
     seen: dict[str, int] = {}
-    for index, key in enumerate(in_threads(pixels, range(len(captions)), threads)):
-        for each in (key, *text_keys(captions, index)):
-            if each is not None:
-                leader[lead(index)] = lead(seen.setdefault(each, index))
+    keyed = enumerate(in_threads(pixels, range(len(captions)), threads))
+    pairs = (
+        (index, seen.setdefault(each, index))
+        for index, key in keyed
+        for each in (key, *text_keys(captions, index))
+        if each is not None
+    )
+    return join(len(captions), pairs)
+
+
+def join(count: int, pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
+    """Group the numbers below `count` so that pairs are together, each group and all in order."""
+    leader = list(range(count))
+
+    def lead(index: int) -> int:
+        while leader[index] != index:
+            leader[index] = leader[leader[index]]
+            index = leader[index]
+        return index
+
+    for one, other in pairs:
+        leader[lead(one)] = lead(other)
     groups: dict[int, list[int]] = {}
-    for index in range(len(captions)):
+    for index in range(count):
         groups.setdefault(lead(index), []).append(index)
     return list(groups.values())
 

@@ -23,6 +23,7 @@ LONG = 4  # times as long as wide
 RARE = 10  # images of a class
 UNBALANCED = 10  # times as many of the most frequent class as of the rarest
 ALIKE = 0.8  # of two class names
+USUAL = ("RGB", "RGBA", "L", "LA", "P", "1")  # modes of Pillow
 GONE = os.strerror(errno.ENOENT)
 
 
@@ -114,6 +115,8 @@ def _examine(image: ImageContent, model: Preprocessing | None) -> _ImageFacts:
         kinds.append("blank")
     if getattr(image, "info", {}).get(ANIMATED):
         kinds.append("animated")
+    if getattr(image, "mode", "RGB") not in USUAL:
+        kinds.append("unusual-mode")
     return _ImageFacts(digest(image), perceptual(image), tuple(kinds))
 
 
@@ -127,7 +130,7 @@ def findings(seen: Seen, held_out: Mapping[str, Seen] | None = None) -> list[Ima
 
 def image_issues(seen: Seen, held_out: Mapping[str, Seen]) -> dict[str, list[str]]:
     """Return the names of images by kind of issue."""
-    found = dict(seen.issues) | _duplicates(seen) | _classes(seen.images)
+    found = dict(seen.issues) | _duplicates(seen) | class_issues(seen.images)
     found["other-files"] = [*seen.images.other_files]
     for split, other in held_out.items():
         found |= _overlaps(seen, split, other)
@@ -164,12 +167,18 @@ def _duplicates(seen: Seen) -> dict[str, list[str]]:
                 issues["conflicting-labels"].append(
                     f"{seen.name(index)} ({labels[1]}) = {seen.name(first)} ({labels[0]})"
                 )
-    if seen.bits:
-        flat = _featureless(seen)
-        for first, second in similar(np.stack(seen.bits), NEAR):
-            if not {first, second} & copies and not flat[first]:
-                issues["near-duplicate"].append(f"{seen.name(second)} ~ {seen.name(first)}")
+    for first, second in alike(seen):
+        if not {first, second} & copies:
+            issues["near-duplicate"].append(f"{seen.name(second)} ~ {seen.name(first)}")
     return issues
+
+
+def alike(seen: Seen, limit: int = NEAR) -> list[tuple[int, int]]:
+    """Find pairs of readable images whose fingerprints differ in at most `limit` <= 7 bits."""
+    if not seen.bits:
+        return []
+    flat = _featureless(seen)
+    return [pair for pair in similar(np.stack(seen.bits), limit) if not flat[pair[0]]]
 
 
 def _featureless(seen: Seen) -> np.ndarray:
@@ -196,7 +205,8 @@ def _overlaps(seen: Seen, split: str, other: Seen) -> dict[str, list[str]]:
     return issues
 
 
-def _classes(images: ImageSet) -> dict[str, list[str]]:
+def class_issues(images: ImageSet) -> dict[str, list[str]]:
+    """Return the issues of the classes of a set, by kind."""
     issues: dict[str, list[str]] = {}
     if not images.classes:
         return issues

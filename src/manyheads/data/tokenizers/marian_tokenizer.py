@@ -48,6 +48,7 @@ class MarianTokenizer(SentencePieces):
                 f"The vocabulary has no language code {prefix!r}{nearest(prefix, self.codes)}"
                 f"It has {known or 'none'}."
             )
+        self.model = model
         self.prefix = prefix
         self.vocabulary = vocabulary
         self._pieces = {number: piece for piece, number in vocabulary.items()}

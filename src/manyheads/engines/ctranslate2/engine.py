@@ -13,6 +13,7 @@ from manyheads.engines.ctranslate2.model import CTranslate2Model
 from manyheads.engines.engine import TOO_LARGE
 from manyheads.errors import FolderError, UsageError
 from manyheads.models.convert.ctranslate2 import library
+from manyheads.nn.editing.seam import refuse_engine
 from manyheads.project.engine_files import engine_files, read_record
 from manyheads.project.folder import ModelFolder
 from manyheads.train.device import SMALL, memory_errors
@@ -71,6 +72,7 @@ class CTranslate2Engine:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Leave the number of threads to CTranslate2."""
+        refuse_engine(self.name)
         with memory_errors(TOO_LARGE):
             yield
 

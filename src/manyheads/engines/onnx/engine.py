@@ -16,6 +16,7 @@ from manyheads.engines.onnx.graph_files import read_graphs
 from manyheads.engines.onnx.graph_models import MODELS, Session
 from manyheads.engines.packages import need
 from manyheads.errors import FolderError, UsageError
+from manyheads.nn.editing.seam import refuse_engine
 from manyheads.project.engine_files import engine_files
 from manyheads.project.folder import ModelFolder
 from manyheads.train.device import find_device, limited_threads, memory_errors, threads_for
@@ -80,6 +81,7 @@ class GraphEngine(ABC):
     @contextmanager
     def running(self) -> Iterator[None]:
         """Search and preprocess on the same number of threads."""
+        refuse_engine(self.name)
         with limited_threads(self.threads), memory_errors(TOO_LARGE):
             yield
 

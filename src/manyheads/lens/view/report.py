@@ -44,12 +44,12 @@ def report(
     scripts = [_read(f"d3/{library}.min.js") for library in LIBRARIES]
     program = modules("start.js")
     style = _read("look.css")
-    rest = sum(map(len, (*scripts, program, style, _inline(data))))
+    rest = sum(map(len, (*scripts, program, style, inline_json(data))))
     packed = pack(view.maps, max(LIMIT - rest, LIMIT // 4))
     data |= _described(packed)
     policy = (
-        f"default-src 'none'; script-src {' '.join(map(_hash, (*scripts, program)))}; "
-        f"style-src {_hash(style)}; img-src data: blob:; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; script-src {' '.join(map(script_hash, (*scripts, program)))}; "
+        f"style-src {script_hash(style)}; img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     head = "\n".join(f"<script>{script}</script>" for script in scripts)
     return f"""<!doctype html>
@@ -66,7 +66,7 @@ def report(
 <body>
 <main id="look"><p>{html.escape(title)}</p>
 <noscript>This page draws with JavaScript.</noscript></main>
-<script type="application/json" id="look-data">{_inline(data)}</script>
+<script type="application/json" id="look-data">{inline_json(data)}</script>
 <script type="text/plain" id="look-weights">{packed.text}</script>
 {head}
 <script type="module">{program}</script>
@@ -153,12 +153,13 @@ def _read(name: str) -> str:
     return (STATIC / name).read_text(encoding="utf-8")
 
 
-def _hash(source: str) -> str:
+def script_hash(source: str) -> str:
+    """Name a script or a style in a Content-Security-Policy."""
     digest = hashlib.sha256(source.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
-def _inline(data: Any) -> str:
+def inline_json(data: Any) -> str:
     """Write JSON that is safe inside HTML and JavaScript for any text.
 
     All characters beyond ASCII are escaped, including U+2028 and lone surrogates.

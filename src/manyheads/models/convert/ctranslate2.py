@@ -66,6 +66,8 @@ def to_ctranslate2(
         raise UsageError(
             f"CTranslate2 has no activation {config.activation!r}: it has {', '.join(ACTIVATIONS)}."
         )
+    if config.attention != "softmax":
+        raise UsageError(f"CTranslate2 has no attention {config.attention!r}: it has softmax.")
     rotary = config.positions == "rotary"
     if not rotary and config.positions not in (*FORMULAS, "learned", "none"):
         raise UsageError(

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from manyheads.errors import UsageError
 from manyheads.nn.attention.rotary import Rotate, unrotated
 from manyheads.nn.attention.softmax import attention_weights, softmax_record
+from manyheads.nn.editing.seam import HEAD, edited_pattern, is_open, visit
 from manyheads.nn.layers.cache import KeyValue, KeyValueCache
 from manyheads.nn.layers.linear import Linear
 from manyheads.nn.layers.masks import check_bias, check_mask
@@ -38,6 +39,7 @@ def attend(
     """Compute softmax(QK^T / sqrt(d_k)) V, equation (1), with the fused kernel where that is fast.
 
     An open recorder only keeps q and k, with the context, so recording never changes the result.
+    An open edit may change q, k, v, the map, which is then computed by the formula, and the output.
 
     Raises:
         UsageError: the mask is not boolean or the bias is, q lacks an axis, or a recorder is open
@@ -46,10 +48,39 @@ def attend(
     check_mask(mask)
     check_bias(bias)
     check_axes(q, "batch head query size")
+    if is_open():
+        return _attend_open(q, k, v, mask, bias, dropout, context)
     out = _mix(q, k, v, mask, bias, dropout)
     trace = active()
     if trace is not None:
         trace.note(partial(softmax_record, context, q, k, v, mask, bias, out))
+    return out
+
+
+def _attend_open(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None,
+    bias: Tensor | None,
+    dropout: float,
+    context: AttentionContext,
+) -> Tensor:
+    """The same, past the sites of an attention."""
+    layer_id, cut = context.layer_id, context.partition is not None
+    new = context.new_keys is None  # else keys and values are those of a cache
+    q = visit(layer_id, f"{layer_id.kind} q", q, partitioned=cut)
+    k, v = (
+        visit(layer_id, f"{layer_id.kind} {part}", x, keys=True, partitioned=cut, keep=new)
+        for part, x in (("k", k), ("v", v))
+    )
+    weights = edited_pattern(layer_id, lambda: attention_weights(q, k, mask, bias), partitioned=cut)
+    formula = None if weights is None else F.dropout(weights, dropout) @ v
+    out = _mix(q, k, v, mask, bias, dropout) if formula is None else formula
+    out = visit(layer_id, f"{layer_id.kind} {HEAD}", out, partitioned=cut)
+    trace = active()
+    if trace is not None:
+        trace.note(partial(softmax_record, context, q, k, v, mask, bias, out, pattern=weights))
     return out
 
 

@@ -14,9 +14,10 @@ from torch import Tensor
 from manyheads.errors import UsageError
 from manyheads.nn.attention.attention import MultiHeadAttention
 from manyheads.nn.attention.softmax import QueryKeyRecord
+from manyheads.nn.editing.seam import HEAD, INPUTS, edited_pattern, is_open, visit
 from manyheads.nn.layers.masks import check_mask
 from manyheads.nn.recording.attention_record import ALL, AttentionContext, record_values, take
-from manyheads.nn.recording.trace import Trace, active
+from manyheads.nn.recording.trace import LayerId, Trace, active
 from manyheads.nn.shapes import Bias, Mask
 
 
@@ -82,6 +83,22 @@ def implied_record(
     return ImpliedRecord(layer_id, q.detach(), k.detach(), mask, *place, record_values(v, [out]))
 
 
+def _visited(layer_id: LayerId, inputs: tuple[Tensor, ...]) -> list[Tensor]:
+    """Pass the sites of queries, keys and values."""
+
+    def refuse() -> Tensor:
+        raise UsageError(
+            f"Linear attention forms no map that {layer_id} could replace: edit its heads, or q, k "
+            "and v."
+        )
+
+    edited_pattern(layer_id, refuse)
+    return [
+        visit(layer_id, f"{layer_id.kind} {part}", x, keys=part != "q")
+        for part, x in zip(INPUTS, inputs, strict=True)
+    ]
+
+
 class LinearAttention(MultiHeadAttention):
     """The same projections around `linear_attend`; a mask may hide keys, from all queries alike."""
 
@@ -99,7 +116,11 @@ class LinearAttention(MultiHeadAttention):
                 "Linear attention forms no map, so it can take neither a bias nor a mask that "
                 "differs from query to query (a causal one): use softmax attention there."
             )
+        if is_open():
+            q, k, v = _visited(self.layer_id, (q, k, v))
         heads = linear_attend(q, k, v, mask)
+        if is_open():
+            heads = visit(self.layer_id, f"{self.layer_id.kind} {HEAD}", heads)
         trace = active()
         if trace is not None:
             trace.note(partial(implied_record, context, q, k, v, mask, heads))

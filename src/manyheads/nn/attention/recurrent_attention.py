@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from manyheads.nn.attention.softmax import normalise
+from manyheads.nn.editing.seam import HEAD, edited_pattern, is_open, visit
 from manyheads.nn.layers.linear import Linear
 from manyheads.nn.recording.attention_record import (
     ALL,
@@ -160,7 +161,19 @@ class GlobalAttention(nn.Module):
 
     def weights(self, scores: HeadScores, source: Source) -> HeadScores:
         """Normalise the scores over the source."""
-        return normalise(scores, source.mask)
+        weights = normalise(scores, source.mask)
+        edited = edited_pattern(self.layer_id, lambda: weights) if is_open() else None
+        return weights if edited is None else edited
+
+    def mix(
+        self, weights: Float[Tensor, "batch 1 query key"], source: Source
+    ) -> Float[Tensor, "batch query value"]:
+        """Compute the contexts."""
+        if not is_open():
+            return weights[:, 0] @ source.values
+        v = visit(self.layer_id, f"{self.layer_id.kind} v", source.values[:, None], keys=True)
+        out = weights[:, 0] @ v[:, 0]
+        return visit(self.layer_id, f"{self.layer_id.kind} {HEAD}", out[:, None])[:, 0]
 
     def record(
         self,
@@ -188,10 +201,10 @@ class GlobalAttention(nn.Module):
             The attentional vectors, and the attention weights.
         """
         scores = self.scores(query, source)
-        weights = self.weights(scores, source)[:, 0]
-        context = weights @ source.values
+        weights = self.weights(scores, source)
+        context = self.mix(weights, source)
         self.record(scores, [context], source)
-        return self.join(context, query), weights
+        return self.join(context, query), weights[:, 0]
 
 
 class NoAttention(nn.Module):

@@ -5,7 +5,7 @@ Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2, equation 
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Float
@@ -128,6 +128,19 @@ class SoftmaxRecord(QueryKeyRecord):
 
 
 @dataclass(frozen=True, slots=True)
+class EditedRecord(QueryKeyRecord):
+    """Of an attention whose map an edit replaced."""
+
+    pattern: Float[Tensor, "batch head query key"] = field(kw_only=True)
+
+    def weights(
+        self, rows: slice = ALL, queries: slice = ALL
+    ) -> Float[Tensor, "row head query key"]:
+        """Return the map of some batch rows and queries in fp32."""
+        return self.pattern[rows, :, queries].float()
+
+
+@dataclass(frozen=True, slots=True)
 class CachedRecord:
     """Causal self-attention in one step of a search: only the new queries and keys.
 
@@ -168,9 +181,24 @@ def softmax_record(
     bias: Bias | None,
     out: Tensor,
     trace: Trace,
-) -> SoftmaxRecord | CachedRecord:
+    *,
+    pattern: Tensor | None = None,
+) -> SoftmaxRecord | CachedRecord | EditedRecord:
     """Build the record of one call of `attend`; of a step with a cache only its new keys."""
     step, new = trace.decode_step, context.new_keys
+    if pattern is not None:
+        return EditedRecord(
+            context.layer_id,
+            q.detach(),
+            k.detach(),
+            mask,
+            context.query_grid,
+            context.key_grid,
+            context.partition,
+            step,
+            record_values(v, [out]),
+            pattern=pattern.detach(),
+        )
     if new is not None and step is not None:
         return CachedRecord(context.layer_id, q.detach(), new.detach(), k.shape[2], step)
     bias = None if bias is None else bias.detach()

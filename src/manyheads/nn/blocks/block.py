@@ -1,15 +1,17 @@
 """One layer of an encoder or a decoder: attention and feed-forward, each inside a residual."""
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.nn.attention.attention import MultiHeadAttention
+from manyheads.nn.editing.seam import STATE, is_open, layer_id_of, visit
 from manyheads.nn.layers.cache import KeyValue, KeyValueCache
 from manyheads.nn.layers.residual import PostNorm, PreNorm
 from manyheads.nn.recording.features import record_features
+from manyheads.nn.recording.trace import LayerId
 from manyheads.nn.shapes import BeamVectors, Bias, Kept, Mask, Tokens
 
 ResidualFactory = Callable[[], PostNorm | PreNorm]
@@ -24,6 +26,19 @@ class AttentionBlock(nn.Module):
 
     forward_methods: ClassVar[tuple[str, ...]] = ("prefill", "step", "project")
 
+    attention: Any
+
+    def entered(self, x: Tokens) -> Tokens:
+        """Pass the site in front of the first block of a stack."""
+        layer_id = layer_id_of(self.attention) if is_open() else None
+        if layer_id is None or layer_id.layer:
+            return x
+        return visit(LayerId(layer_id.stack, -1), STATE, x)
+
+    def left(self, x: Tokens) -> Tokens:
+        """Pass the site behind a block."""
+        return visit(layer_id_of(self.attention), STATE, x) if is_open() else x
+
 
 class SelfAttentionBlock(AttentionBlock):
     """Attention of tokens to each other, then feed-forward, each inside a residual."""
@@ -36,11 +51,14 @@ class SelfAttentionBlock(AttentionBlock):
         self.feedforward = feedforward
         self.around_attention = residual()
         self.around_feedforward = residual()
+        self.around_attention.named("attention", attention)
+        self.around_feedforward.named("feedforward", attention)
 
     def finish(self, x: Tokens, mixed: Tokens) -> Tokens:
         """Add what attention mixed, then transform each token."""
         x = self.around_attention.add(x, mixed)
-        return self.around_feedforward.add(x, self.feedforward(self.around_feedforward.enter(x)))
+        y = self.feedforward(self.around_feedforward.enter(x))
+        return self.left(self.around_feedforward.add(x, y))
 
 
 class EncoderBlock(SelfAttentionBlock):
@@ -51,15 +69,18 @@ class EncoderBlock(SelfAttentionBlock):
     def forward(self, x: Tokens, mask: Mask | None = None, bias: Bias | None = None) -> Tokens:
         """Mix tokens, then transform each."""
         record_features(x)
+        x = self.entered(x)
         return self.finish(x, self.attention(self.around_attention.enter(x), mask, bias))
 
     def prefill(self, x: Tokens, mask: Mask, cache: KeyValueCache) -> tuple[Tokens, KeyValueCache]:
         """Process several tokens at once, and keep their keys and values for `step`."""
+        x = self.entered(x)
         y, cache = self.attention.prefill(self.around_attention.enter(x), mask, cache)
         return self.finish(x, y), cache
 
     def step(self, x: BeamVectors, cache: KeyValueCache) -> tuple[BeamVectors, KeyValueCache]:
         """Process one new token a beam; it sees the past in the cache, and itself."""
+        x = self.entered(x)
         y, cache = self.attention.step(self.around_attention.enter(x), cache)
         return self.finish(x, y), cache
 
@@ -75,12 +96,15 @@ class DecoderBlock(AttentionBlock):
         residual: ResidualFactory,
     ) -> None:
         super().__init__()
-        self.attention = attention
+        self.attention: MultiHeadAttention = attention
         self.cross = cross
         self.feedforward = feedforward
         self.around_attention = residual()
         self.around_cross = residual()
         self.around_feedforward = residual()
+        self.around_attention.named("attention", attention)
+        self.around_cross.named("cross", attention)
+        self.around_feedforward.named("feedforward", attention)
 
     def forward(
         self,
@@ -95,12 +119,14 @@ class DecoderBlock(AttentionBlock):
         The memory is projected in here, because FSDP2 gathers a block's parameters when its forward
         begins. `owners` has the source of each target where several share one; None: one each.
         """
+        x = self.entered(x)
         x = self.around_attention.add(x, self.attention(self.around_attention.enter(x), mask))
         source = self.cross.project(memory)
         source = source if owners is None else source.select(owners)
         y = self.cross.cross_attend(self.around_cross.enter(x), source, memory_mask)
         x = self.around_cross.add(x, y)
-        return self.around_feedforward.add(x, self.feedforward(self.around_feedforward.enter(x)))
+        y = self.feedforward(self.around_feedforward.enter(x))
+        return self.left(self.around_feedforward.add(x, y))
 
     def project(self, memory: Float[Tensor, "batch key source_dim"]) -> KeyValue:
         """Compute keys and values of the memory for `step`, those of each head contiguous."""
@@ -119,10 +145,11 @@ class DecoderBlock(AttentionBlock):
 
         With `need_weights` the map of the cross-attention is returned too.
         """
+        x = self.entered(x)
         y, cache = self.attention.step(self.around_attention.enter(x), cache)
         x = self.around_attention.add(x, y)
         y = self.around_cross.enter(x)
         weights = self.cross.cross_weights(y, source, source_mask) if need_weights else None
         x = self.around_cross.add(x, self.cross.cross_attend(y, source, source_mask))
         x = self.around_feedforward.add(x, self.feedforward(self.around_feedforward.enter(x)))
-        return x, cache, weights
+        return self.left(x), cache, weights

@@ -11,4 +11,5 @@ class GridBlock(SelfAttentionBlock):
     def forward(self, x: Tokens, grid: Grid) -> Tokens:
         """Mix tokens, then transform each."""
         record_features(x)
+        x = self.entered(x)
         return self.finish(x, self.attention(self.around_attention.enter(x), grid))

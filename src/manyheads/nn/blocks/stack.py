@@ -6,6 +6,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.nn.blocks.block import DecoderBlock, EncoderBlock
+from manyheads.nn.editing.seam import at_step, at_tokens, is_open, remaining
 from manyheads.nn.layers.cache import KeyValue, KeyValueCache
 from manyheads.nn.layers.masks import causal_mask
 from manyheads.nn.recording.trace import LayerId
@@ -25,7 +26,9 @@ class Encoder(nn.Module):
 
     def forward(self, x: Tokens, mask: Mask | None = None, bias: Bias | None = None) -> Tokens:
         """Give every token a vector that knows its context."""
-        for block in self.blocks:
+        at_tokens()
+        x, blocks = remaining(self.blocks, x) if is_open() else (x, self.blocks)
+        for block in blocks:
             x = block(x, mask, bias)
         return track_memory(self.norm(x))
 
@@ -33,6 +36,7 @@ class Encoder(nn.Module):
         self, x: Tokens, caches: Sequence[KeyValueCache]
     ) -> tuple[Tokens, list[KeyValueCache]]:
         """Process tokens behind those of the caches under the causal mask; grow the caches."""
+        at_tokens(caches[0].length)
         mask = causal_mask(x.shape[1], x.device, past=caches[0].length)
         grown = []
         for block, cache in zip(self.blocks, caches, strict=True):
@@ -44,6 +48,7 @@ class Encoder(nn.Module):
         self, x: BeamVectors, caches: Sequence[KeyValueCache]
     ) -> tuple[BeamVectors, list[KeyValueCache]]:
         """Process one new token a beam: with the causal mask, an encoder is a decoder alone."""
+        at_step(caches[0].length)
         grown = []
         for block, cache in zip(self.blocks, caches, strict=True):
             x, cache = block.step(x, cache)
@@ -73,6 +78,7 @@ class Decoder(nn.Module):
 
         `owners` has the source of each target where several share one; None: one each.
         """
+        at_tokens()
         mask = causal_mask(x.shape[1], x.device)
         for block in self.blocks:
             x = block(x, memory, mask, memory_mask, owners)
@@ -92,6 +98,7 @@ class Decoder(nn.Module):
         weights_of: int | None = None,
     ) -> tuple[BeamVectors, list[KeyValueCache], Float[Tensor, "sentence head beam source"] | None]:
         """Process one new token a beam; return the cross-attention of layer `weights_of` too."""
+        at_step(caches[0].length)
         grown, weights = [], None
         for layer, (block, source, cache) in enumerate(
             zip(self.blocks, sources, caches, strict=True)

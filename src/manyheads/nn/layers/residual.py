@@ -6,6 +6,7 @@ writes one line a sub-layer: `x = residual.add(x, sublayer(residual.enter(x)))`.
 
 from torch import nn
 
+from manyheads.nn.editing.seam import is_open, layer_id_of, visit
 from manyheads.nn.layers.dropout import Dropout
 from manyheads.nn.layers.layer_scale import LayerScale
 from manyheads.nn.layers.stochastic_depth import StochasticDepth
@@ -27,6 +28,19 @@ class _Residual(nn.Module):
         super().__init__()
         self.norm = nn.LayerNorm(dim, eps=eps)
         self.dropout = branch_end(dim, dropout, layer_scale, drop_path)
+        self.part = ""
+        self.owner: tuple[nn.Module, ...] = ()
+
+    def named(self, part: str, attention: nn.Module) -> None:
+        """Name the site for edits: a part of the block that has this attention."""
+        self.part, self.owner = part, (attention,)  # a tuple, or it would be registered twice
+
+    def branch(self, y: Tokens) -> Tokens:
+        """End the branch: this is what is added to the residual stream."""
+        y = self.dropout(y)
+        if self.owner and is_open():
+            y = visit(layer_id_of(self.owner[0]), f"added {self.part}", y)
+        return y
 
 
 class PostNorm(_Residual):
@@ -38,7 +52,7 @@ class PostNorm(_Residual):
 
     def add(self, x: Tokens, y: Tokens) -> Tokens:
         """Add the sub-layer's output y to x, then normalise."""
-        return self.norm(x + self.dropout(y))
+        return self.norm(x + self.branch(y))
 
 
 class PreNorm(_Residual):
@@ -50,7 +64,7 @@ class PreNorm(_Residual):
 
     def add(self, x: Tokens, y: Tokens) -> Tokens:
         """Add the sub-layer's output y to x."""
-        return x + self.dropout(y)
+        return x + self.branch(y)
 
 
 def branch_end(dim: int, dropout: float, layer_scale: float, drop_path: float) -> nn.Module:

@@ -67,6 +67,7 @@ class Trace:
     memory: tuple[ReferenceType[Tensor], TokenGrid | None] | None = None  # an encoder's output
     decode_step: DecodeStep | None = None  # of the search that is running
     gradients: bool = False  # whether to keep what gradients are computed from
+    states: bool = False  # whether to keep the tensors at every site of `nn/editing/seam.py`
     budget: int = BUDGET  # bytes
     dropped: int = 0  # records that did not fit the budget
     kept: int = 0  # bytes
@@ -145,7 +146,9 @@ def _storages(record: Record) -> Iterator[UntypedStorage]:
 
 
 @contextmanager
-def record(budget: int = BUDGET, *, gradients: bool = False) -> Iterator[Trace]:
+def record(
+    budget: int = BUDGET, *, gradients: bool = False, states: bool = False
+) -> Iterator[Trace]:
     """Open a recorder for the enclosed forward passes.
 
     For example `with record() as trace: model(x)`.
@@ -154,9 +157,11 @@ def record(budget: int = BUDGET, *, gradients: bool = False) -> Iterator[Trace]:
         budget: the most bytes to keep of them.
         gradients: keep also what gradients of a score are computed from. The passes have to run
             with gradients on, and the trace holds on to their graph, which no budget counts.
+        states: keep also what `edit()` can change: the residual stream, each head's output, and
+            what attention and feed-forward add.
     """
     outer = _recorder.trace
-    _recorder.trace = trace = Trace(budget=budget, gradients=gradients)
+    _recorder.trace = trace = Trace(budget=budget, gradients=gradients, states=states)
     try:
         yield trace
     finally:

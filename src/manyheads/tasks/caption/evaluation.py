@@ -15,8 +15,9 @@ from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.pixels import Pixels
 from manyheads.engines.engine_parity import Parity
 from manyheads.generation.special_ids import special_ids
+from manyheads.measure.outputs import OutputRow, image_of, sentence_scores
 from manyheads.measure.parity_inputs import compare_engines, data_to_compare, examples_to_compare
-from manyheads.measure.score import Line, heading, refuse_report, scored
+from manyheads.measure.score import ROWS, Line, heading, refuse_report, scored
 from manyheads.project.paths import without_root
 from manyheads.recipe_data.caption_splits import captioned_split, read_given
 from manyheads.tasks.caption.predictor import Captioner
@@ -60,7 +61,24 @@ def evaluate(predictor: Captioner, request: EvaluateRequest) -> Line:
         if text not in known
     ]
     scores = scored(caption_scores(texts, right, recipe.evaluate.metrics))
-    more = {"images": len(captions), "wrong": len(wrong), "examples": wrong[:SHOWN]}
+    more: Line = {"images": len(captions), "wrong": len(wrong), "examples": wrong[:SHOWN]}
+    if request.outputs is not None:
+        good = sentence_scores(texts, list(right.values()))
+        more[ROWS] = [
+            OutputRow(
+                input=captions.images.names[image],
+                truth=known,
+                answer=best.text,
+                score=score,
+                right=best.text in known,
+                probability=best.mean_probability,
+                language=language or None,
+                image=image_of(captions.images, image),
+            )
+            for ((image, language), known), (best, *_), score in zip(
+                right.items(), outputs, good, strict=True
+            )
+        ]
     return head | scores | more
 
 

@@ -1,7 +1,7 @@
 """Captioners: a stored model that writes texts for images, called with images or their paths."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import torch
 from torch import Tensor
@@ -13,7 +13,7 @@ from manyheads.data.text.languages import base
 from manyheads.errors import FolderError, UsageError, nearest
 from manyheads.generation.text_decoding import Translation
 from manyheads.predict.base_predictor import text_positions
-from manyheads.predict.image_inputs import ImageInput, ImagePredictor, answer_images
+from manyheads.predict.image_inputs import AnImage, ImageInput, ImagePredictor, answer_images
 from manyheads.predict.text_reader import check_seed
 from manyheads.predict.unusual import unsure_of_text
 from manyheads.project.folder import ModelFolder
@@ -50,8 +50,14 @@ class Captioner(ImagePredictor):
                 "Copy the model's own folder again."
             )
 
+    @overload
+    def __call__(self, image: ImageInput, language: str = "") -> str: ...
+    @overload
     def __call__(
-        self, image: ImageInput | list[ImageInput] | tuple[ImageInput, ...], language: str = ""
+        self, image: list[AnImage] | tuple[AnImage, ...], language: str = ""
+    ) -> list[str]: ...
+    def __call__(
+        self, image: AnImage | list[AnImage] | tuple[AnImage, ...], language: str = ""
     ) -> str | list[str]:
         """Write the text of one image, or of several, in a language; the first one if none."""
         if not isinstance(image, list | tuple):

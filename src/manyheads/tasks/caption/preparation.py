@@ -4,8 +4,14 @@ from pathlib import Path
 
 from manyheads.fit.inputs import prepared_with_captions, readable_captions
 from manyheads.predict.task_pipeline import Prepared, Say
-from manyheads.project.sentencepiece_files import SHARED, learn_tokenizer, load_vocabularies
-from manyheads.recipe_data.caption_splits import captioned_splits
+from manyheads.project.paths import find_model
+from manyheads.project.sentencepiece_files import (
+    SHARED,
+    learn_tokenizer,
+    load_vocabularies,
+    need_vocabularies,
+)
+from manyheads.recipe_data.caption_splits import captioned_splits, refuse_other_languages
 from manyheads.tasks.caption.recipe import CaptionRecipe
 from manyheads.tasks.caption.task import CaptionTask
 from manyheads.train.device import best_device
@@ -16,6 +22,10 @@ def prepare(recipe: CaptionRecipe, out: Path, say: Say) -> Prepared:
     train, valid = readable_captions(*captioned_splits(recipe), recipe, out, say)
     languages = list(dict.fromkeys(train.languages))
     vocabularies = load_vocabularies(out)
+    if recipe.start is not None:
+        say(f"continuing {recipe.start.model}, with its vocabulary")
+        vocabularies = vocabularies or need_vocabularies(find_model(recipe.start.model))
+        refuse_other_languages(train, list(vocabularies[SHARED].languages))
     if not vocabularies:
         say(f"learning a vocabulary from {len(train.texts):,} captions")
         vocabularies = {SHARED: learn_tokenizer(train.texts, recipe.tokenizer, languages)}

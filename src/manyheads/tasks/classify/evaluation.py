@@ -1,6 +1,6 @@
 """Classifier metrics on an image set, their charts, and comparing engines."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,13 +17,14 @@ from manyheads.data.images.image_set import ImageSet
 from manyheads.data.images.pixels import Pixels, predict_all_logits
 from manyheads.engines.engine_parity import Parity
 from manyheads.measure.bootstrap import Interval
+from manyheads.measure.outputs import OutputRow, image_of
 from manyheads.measure.parity_inputs import (
     compare_engines,
     data_to_compare,
     examples_to_compare,
     relative_difference,
 )
-from manyheads.measure.score import images_to_measure, refuse_report, scored
+from manyheads.measure.score import ROWS, images_to_measure, refuse_report, scored
 from manyheads.measure.text_metrics import Score, Statistics
 from manyheads.tasks.classify.class_metrics import (
     BINS,
@@ -43,6 +44,7 @@ from manyheads.train.class_losses import binary_cross_entropy
 
 MOST = 50  # classes whose confusion matrix is logged
 PLOTS = ("reliability.png", "confusion.png")
+NEXT = 3  # further classes of an image in a row
 CONFUSED = 5  # pairs of classes that are named
 
 
@@ -52,6 +54,7 @@ class Measured:
 
     scores: dict[str, Score]
     details: dict[str, Any]
+    logits: Tensor | None = None  # (image, class)
 
 
 def measure(classifier: Classifier, images: ImageSet) -> Measured:
@@ -59,9 +62,8 @@ def measure(classifier: Classifier, images: ImageSet) -> Measured:
     logits = predict_all_logits(classifier.model, Pixels(images, classifier.preprocessing))
     measured = _several(logits, images) if images.multi_label else _single(logits, images)
     details = {"images": len(images)} | measured.details
-    return Measured(
-        measured.scores, details | ({"left_out": len(lost)} if (lost := images.left_out) else {})
-    )
+    details |= {"left_out": len(lost)} if (lost := images.left_out) else {}
+    return Measured(measured.scores, details, logits)
 
 
 def _single(logits: torch.Tensor, images: ImageSet) -> Measured:
@@ -170,8 +172,41 @@ def evaluate(predictor: Classifier, request: EvaluateRequest) -> dict[str, Any]:
     """Score classes: accuracy and calibration, or average precision of several labels."""
     refuse_report(predictor.folder.name, request)
     images, head = images_to_measure(cast(ClassifyRecipe, predictor.folder.recipe), request)
-    measured = measure(predictor, images.relabel(predictor.labels))
-    return head | scored(measured.scores) | measured.details
+    images = images.relabel(predictor.labels)
+    measured = measure(predictor, images)
+    assert measured.logits is not None
+    rows = {ROWS: list(_rows(measured.logits, images))} if request.outputs is not None else {}
+    return head | scored(measured.scores) | measured.details | rows
+
+
+def _rows(logits: Tensor, images: ImageSet) -> Iterator[OutputRow]:
+    """Give each image with its classes; the score is the probability of what is right, in percent.
+
+    Of several labels it is the mean over them, of what each is: there, or not there.
+    """
+    names, several = images.classes, images.multi_label
+    for index, own in enumerate(logits.double()):
+        p = own.sigmoid() if several else own.log_softmax(dim=0).exp()
+        values, places = (each.tolist() for each in p.topk(min(NEXT + 1, len(p))))
+        if several:
+            label = torch.from_numpy(images.labels[index]).bool()
+            truth = "; ".join(n for n, there in zip(names, label.tolist(), strict=True) if there)
+            answer = "; ".join(n for n, value in zip(names, p.tolist(), strict=True) if value > 0.5)
+            score, probability = torch.where(label, p, 1 - p).mean(), p.maximum(1 - p).mean()
+            first = 0
+        else:
+            truth, answer = names[images.labels[index]], names[places[0]]
+            score, probability, first = p[images.labels[index]], p[places[0]], 1
+        yield OutputRow(
+            input=images.names[index],
+            truth=[truth],
+            answer=answer,
+            score=100 * float(score),
+            right=truth == answer,
+            probability=float(probability),
+            others=[(names[c], v) for c, v in zip(places[first:], values[first:], strict=True)],
+            image=image_of(images, index),
+        )
 
 
 def statistics(

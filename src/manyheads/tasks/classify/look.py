@@ -18,6 +18,7 @@ from manyheads.looking.refusals import refuse_for_images
 from manyheads.looking.untrained import compared, watch
 from manyheads.predict.image_inputs import ImageInput, named, opened
 from manyheads.predict.task_pipeline import Explanation
+from manyheads.tasks.classify.cause import cause_figures
 from manyheads.tasks.classify.predictor import Classifier
 
 
@@ -82,7 +83,8 @@ def explain_image(
 
 def look(predictor: Classifier, request: LookRequest) -> Explanation:
     """Show what speaks for a class."""
-    refuse_for_images(predictor, request)
+    refuse_for_images(predictor, request, causes=True)
+    causes = cause_figures(predictor, request.given, request)
     view, pixels = explain_image(
         predictor,
         request.given,
@@ -91,6 +93,7 @@ def look(predictor: Classifier, request: LookRequest) -> Explanation:
         integrated=request.integrated,
         fresh=request.untrained,
     )
+    view = replace(view, figures=[*causes, *view.figures])
     return Explanation({"path": named(request.given)}, view, pixels)
 
 

@@ -10,7 +10,7 @@ from manyheads.asks.load_options import LoadOptions
 from manyheads.data.images.pixels import predict_logits
 from manyheads.errors import UsageError
 from manyheads.predict.base_predictor import OutputClasses
-from manyheads.predict.image_inputs import ImageInput, ImagePredictor, answer_images
+from manyheads.predict.image_inputs import AnImage, ImageInput, ImagePredictor, answer_images
 from manyheads.predict.unusual import unsure_of_class
 from manyheads.project.folder import ModelFolder
 from manyheads.tasks.classify.task import classify
@@ -42,10 +42,8 @@ class Classifier(ImagePredictor):
     @overload
     def __call__(self, image: ImageInput) -> str: ...
     @overload
-    def __call__(self, image: list[ImageInput] | tuple[ImageInput, ...]) -> list[str]: ...
-    def __call__(
-        self, image: ImageInput | list[ImageInput] | tuple[ImageInput, ...]
-    ) -> str | list[str]:
+    def __call__(self, image: list[AnImage] | tuple[AnImage, ...]) -> list[str]: ...
+    def __call__(self, image: AnImage | list[AnImage] | tuple[AnImage, ...]) -> str | list[str]:
         """Name the most probable class of one image, or of several."""
         if not isinstance(image, list | tuple):
             return self.classify([image])[0][0].label
@@ -72,7 +70,9 @@ class Classifier(ImagePredictor):
         notes = None if self.multi_label else unsure_of_class(self.folder.name, *predictions[0])
         return ClassifyAnswer(path=path, classes=classes, notes=notes)
 
-    def classify(self, images: Sequence[ImageInput], *, top: int = 5) -> list[list[Prediction]]:
+    def classify(
+        self, images: list[AnImage] | tuple[AnImage, ...], *, top: int = 5
+    ) -> list[list[Prediction]]:
         """Return the `top` most probable classes of each image with their probabilities.
 
         Where several classes may apply to an image, each has a probability of its own.

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from manyheads.errors import UsageError
 from manyheads.models.image_features import feature_tokens
-from manyheads.predict.image_inputs import ImageInput, ImagePredictor
+from manyheads.predict.image_inputs import AnImage, ImageInput, ImagePredictor
 
 AT_ONCE = 64  # images in memory
 
@@ -17,7 +17,7 @@ AT_ONCE = 64  # images in memory
 class Embedder(ImagePredictor):
     """Call it with an image, a path, or a list of either: a vector for each."""
 
-    def __call__(self, image: ImageInput | list[ImageInput] | tuple[ImageInput, ...]) -> np.ndarray:
+    def __call__(self, image: AnImage | list[AnImage] | tuple[AnImage, ...]) -> np.ndarray:
         """Return the vector of one image, or those of several: (image, dim)."""
         if not isinstance(image, list | tuple):
             return self.embed_images([image])[0]

@@ -1,5 +1,6 @@
 """Measuring matchers: recall of images by texts, of texts by images; comparing engines."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import cast
 
@@ -11,16 +12,18 @@ from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.asks.export_request import ParityRequest
 from manyheads.data.even_sample import limited
 from manyheads.data.images.captioned_images import CaptionedImages
+from manyheads.data.images.image_set import ImageSet
 from manyheads.data.images.pixels import Pixels
 from manyheads.engines.engine_parity import Parity
 from manyheads.errors import DataError
+from manyheads.measure.outputs import OutputRow, image_of
 from manyheads.measure.parity_inputs import (
     compare_engines,
     data_to_compare,
     examples_to_compare,
     relative_difference,
 )
-from manyheads.measure.score import Line, heading, refuse_report, scored
+from manyheads.measure.score import ROWS, Line, heading, refuse_report, scored
 from manyheads.measure.text_metrics import Score
 from manyheads.recipe_data.caption_data import CaptionData, CaptionRecipe
 from manyheads.recipe_data.caption_splits import captioned_split, read_captioned, read_given
@@ -35,9 +38,11 @@ from manyheads.tasks.match.task import (
     queries,
     ranked_recalls,
     recalls,
+    text_ranks,
 )
 
 SIGNATURE = "recall, any right one of the first"
+NEXT = 3  # further texts of an image in a row
 METRIC = f"text_to_image_{RANKS[0]}"
 
 
@@ -100,13 +105,40 @@ def evaluate(predictor: Matcher, request: EvaluateRequest) -> Line:
     recipe = cast(MatchRecipe, predictor.folder.recipe)
     asked, among, head = matches_to_measure(recipe, recipe.data.asked, request)
     texts, model = queries(asked), predictor.model
-    vectors = image_vectors(model, Pixels(asked.images, predictor.preprocessing))
+    own = vectors = image_vectors(model, Pixels(asked.images, predictor.preprocessing))
     if among is not None:
         others = image_vectors(model, Pixels(among.images, predictor.preprocessing))
         vectors, texts = _joined(vectors, others, texts, queries(among))
     shares = recalls(model, predictor.tokenizer, vectors, texts, predictor.longest)
     counts = {"images": len(asked), "texts": len(texts.texts), "searched": len(vectors)}
-    return head | scored({name: Score(v, SIGNATURE) for name, v in shares.items()}) | counts
+    line = head | scored({name: Score(v, SIGNATURE) for name, v in shares.items()}) | counts
+    if request.outputs is not None:
+        line[ROWS] = list(_rows(predictor, own, asked.images, queries(asked)))
+    return line
+
+
+def _rows(
+    predictor: Matcher, vectors: Tensor, images: ImageSet, asked: Queries
+) -> Iterator[OutputRow]:
+    """Give each image with the text that is nearest; the score is 100 / rank of its first text."""
+    written = embed_texts(predictor.model, predictor.tokenizer, asked.texts, predictor.longest)
+    own: dict[int, set[int]] = {}
+    for number, members in enumerate(asked.images):
+        for image in members:
+            own.setdefault(image, set()).add(number)
+    ranks = text_ranks(written, vectors[list(own)], list(own.values()))
+    for (image, right), rank in zip(own.items(), ranks.tolist(), strict=True):
+        nearest = (written @ vectors[image]).topk(min(1 + NEXT, len(written)))
+        cosines, found = (each.tolist() for each in nearest)
+        yield OutputRow(
+            input=images.names[image],
+            truth=[asked.texts[n] for n in sorted(right)],
+            answer=asked.texts[found[0]],
+            score=100 / (1 + rank),
+            right=found[0] in right,
+            others=[(asked.texts[n], c) for n, c in zip(found[1:], cosines[1:], strict=True)],
+            image=image_of(images, image),
+        )
 
 
 def parity(reference: Matcher, exported: Matcher, request: ParityRequest) -> Parity:

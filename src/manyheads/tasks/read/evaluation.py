@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import numpy as np
 import torch
+from PIL import Image
 
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.asks.export_request import ParityRequest
@@ -12,8 +13,9 @@ from manyheads.data.even_sample import evenly_spaced
 from manyheads.data.images.line_images import stack
 from manyheads.engines.engine_parity import Parity
 from manyheads.errors import DataError
+from manyheads.measure.outputs import OutputRow
 from manyheads.measure.parity_inputs import compare_engines, data_to_compare, relative_difference
-from manyheads.measure.score import Line, heading, refuse_report, scored
+from manyheads.measure.score import ROWS, Line, heading, refuse_report, scored
 from manyheads.measure.text_metrics import Score, Statistics
 from manyheads.tasks.read.predictor import Reader
 from manyheads.tasks.read.printed_lines import LineSource, PrintedLines, SomeLines
@@ -35,6 +37,20 @@ def evaluate(predictor: Reader, request: EvaluateRequest) -> dict[str, Any]:
     measured = measure(predictor.model, predictor.characters, SomeLines(lines, chosen))
     scores = {key: Score(measured.scores[key], sign) for key, sign in SIGNATURES.items()}
     line = head | {"lines": len(chosen)} | scored(scores)
+    if request.outputs is not None:
+        line[ROWS] = [
+            OutputRow(
+                input=lines.describe(index, 0),
+                truth=[lines.texts[index]],
+                answer=text,
+                score=max(0.0, 100 - 100 * float(edits) / max(int(length), 1)),
+                right=not edits,
+                image=partial(_line_image, lines, index),
+            )
+            for index, text, edits, length in zip(
+                chosen, measured.texts, measured.edits, measured.lengths, strict=True
+            )
+        ]
     groups = np.array([lines.group(index, 0) for index in chosen])
     if len(set(groups)) > 1:
         line["groups"] = {
@@ -43,6 +59,10 @@ def evaluate(predictor: Reader, request: EvaluateRequest) -> dict[str, Any]:
             if (of := groups == group).any()
         }
     return line
+
+
+def _line_image(lines: PrintedLines, index: int) -> Image.Image:
+    return Image.fromarray(lines.pixels(index, 0).astype(np.uint8))
 
 
 def statistics(predictor: Reader, request: EvaluateRequest) -> tuple[Line, dict[str, Statistics]]:

@@ -17,7 +17,7 @@ from manyheads.data.text.languages import base
 from manyheads.decode.ctc import CtcResult, best_path, prefix_search
 from manyheads.errors import UsageError
 from manyheads.predict.base_predictor import Predictor
-from manyheads.predict.image_inputs import ImageInput, answer_images, named, opened
+from manyheads.predict.image_inputs import AnImage, ImageInput, answer_images, named, opened
 from manyheads.project.folder import ModelFolder
 from manyheads.tasks.read.task import BLANK, ReadCharacter, predict_logits, spell
 
@@ -80,10 +80,8 @@ class Reader(Predictor):
     @overload
     def __call__(self, image: ImageInput) -> str: ...
     @overload
-    def __call__(self, image: list[ImageInput] | tuple[ImageInput, ...]) -> list[str]: ...
-    def __call__(
-        self, image: ImageInput | list[ImageInput] | tuple[ImageInput, ...]
-    ) -> str | list[str]:
+    def __call__(self, image: list[AnImage] | tuple[AnImage, ...]) -> list[str]: ...
+    def __call__(self, image: AnImage | list[AnImage] | tuple[AnImage, ...]) -> str | list[str]:
         """Read the text of one image, or of several, line by line."""
         read = self.read(image if isinstance(image, list | tuple) else [image])
         texts = [combine([line.texts for line in lines], 1, separators(lines)) for lines in read]

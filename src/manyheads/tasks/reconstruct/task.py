@@ -145,14 +145,19 @@ def distances(model: nn.Module, images: Tensor, masked: Tensor, patch: int) -> T
     return (gap * masked).sum(dim=1) / masked.sum(dim=1).clamp(min=1)
 
 
-@torch.inference_mode()
 def distance(model: nn.Module, pixels: Pixels, patch: int, share: float) -> float:
-    """Return the mean L1 distance on the masked patches of a set, always with the same masks."""
+    """Return the mean of `all_distances`."""
+    return float(all_distances(model, pixels, patch, share).mean())
+
+
+@torch.inference_mode()
+def all_distances(model: nn.Module, pixels: Pixels, patch: int, share: float) -> Tensor:
+    """Return the L1 distance on the masked patches of each image, always with the same masks."""
     device = next(model.parameters()).device
     masks = Masks(pixels.preprocessing, patch, share, seed=0, epoch=0)
-    total = 0.0
+    each = []
     for indices in torch.arange(len(pixels.images)).split(ROWS):
         images = pixels.preprocessing.normalise(pixels[indices.numpy()].to(device))
         masked = masks.batch(indices.numpy()).to(device)
-        total += distances(model, images, masked, patch).sum().item()
-    return total / len(pixels.images)
+        each.append(distances(model, images, masked, patch).double().cpu())
+    return torch.cat(each)

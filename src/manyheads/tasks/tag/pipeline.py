@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import ClassVar
 
+from torch import Tensor
+
 from manyheads.data.text.corpus import Sentences
 from manyheads.data.tokenizers.characters import Characters
 from manyheads.data.tokenizers.spacing import without_spaces
@@ -42,6 +44,12 @@ class TagPipeline(TokenPipeline[TagRecipe, WordSpacer]):
     ) -> Spacing:
         """Predict for each character whether a space follows it."""
         return Spacing(lines, reader, recipe.train.max_length if train else None)
+
+    def shown(
+        self, predictor: WordSpacer, text: str, targets: Tensor, best: Tensor
+    ) -> tuple[str, str]:
+        """Write the text with its own spaces, and with those of the model."""
+        return text, predictor.answers([text])[0]
 
     def learn(self, recipe: TagRecipe, train: Sentences, out: Path, say: Say) -> Characters:
         """Load the characters, or list those of the sentences."""

@@ -1,10 +1,9 @@
 """Measuring translations: scores by length and group, signs of trouble, time; comparing engines."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -19,20 +18,18 @@ from manyheads.data.text.lines import ending
 from manyheads.engines.engine import engine_name
 from manyheads.engines.engine_parity import Parity
 from manyheads.errors import UsageError
-from manyheads.files import write_text
 from manyheads.generation.output_monitor import OutputMonitor, signs
 from manyheads.generation.special_ids import special_ids
 from manyheads.generation.token_scores import largest_logit, token_log_probabilities
 from manyheads.measure.bootstrap import bootstrap
+from manyheads.measure.outputs import OutputRow, sentence_scores
 from manyheads.measure.parity_inputs import compare_engines, data_to_compare
-from manyheads.measure.score import Line, heading, is_test, refuse_among, scored
+from manyheads.measure.score import ROWS, Line, heading, is_test, refuse_among, scored
 from manyheads.measure.text_metrics import TEXT_METRICS, Score
-from manyheads.predict.text_predictor import one_line
 from manyheads.project.alignment import store
 from manyheads.project.domain import store_domain
-from manyheads.project.folder import own_files
-from manyheads.project.paths import endings, find_data, here, make_room
-from manyheads.recipe_data.named_splits import inputs_of, named
+from manyheads.project.paths import endings, find_data, here
+from manyheads.recipe_data.named_splits import named
 from manyheads.recipe_data.pair_splits import corpus_split, find_corpus, read_corpus
 from manyheads.recipe_data.text_data import PairData
 from manyheads.tasks.translate.domain_limits import set_domain, unusual_share
@@ -114,18 +111,12 @@ def measure(
     names = dict.fromkeys(metrics)
     for name in names:
         TEXT_METRICS[name](["text"], ["text"], target)  # a missing package is found at once
-    if request.outputs is not None:
-        folder = translator.folder
-        data = inputs_of(cast(PairData, folder.recipe.data), request.data)
-        make_room(request.outputs, *own_files(folder.path), *data)
     if request.timing:
         translator.translate(corpus.source[:1])  # the first call sets things up
     began = time.perf_counter()
     translations = [best[0] for best in translator.translate(corpus.source)]
     seconds = time.perf_counter() - began
     outputs = [each.text for each in translations]
-    if request.outputs is not None:
-        write_outputs(request.outputs, outputs)
     counted = {
         name: TEXT_METRICS[name].statistics(outputs, corpus.references, target) for name in names
     }
@@ -138,6 +129,21 @@ def measure(
         "beams": translator.decode.beams,
         "intervals": {name: [each.low, each.high] for name, each in found_intervals.items()},
     }
+    if request.outputs is not None:
+        good = sentence_scores(outputs, corpus.references, target)
+        line[ROWS] = [
+            OutputRow(
+                input=source,
+                truth=truth,
+                answer=each.text,
+                score=score,
+                right=each.text in truth,
+                probability=each.mean_probability,
+            )
+            for source, truth, each, score in zip(
+                corpus.source, corpus.references, translations, good, strict=True
+            )
+        ]
     if corpus.groups is not None:
         first = (*request.text_metrics, *metrics)[0]
         line["groups"] = by_group(corpus, outputs, first, target)
@@ -211,11 +217,6 @@ def latency(translator: Translator, sources: Sequence[str]) -> dict[str, float]:
         "median_milliseconds": float(middle),
         "p95_milliseconds": float(slow),
     }
-
-
-def write_outputs(path: Path, outputs: Iterable[str]) -> None:
-    """Write translations so that line N belongs to pair N, whatever a model may put out."""
-    write_text(path, "".join(f"{one_line(output)}\n" for output in outputs))
 
 
 def _score(

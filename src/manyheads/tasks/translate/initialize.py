@@ -6,7 +6,7 @@ is taken whole, also for another language pair (Zoph et al. 2016, "Transfer Lear
 Low-Resource Neural Machine Translation").
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from manyheads.data.tokenizers.marian_tokenizer import read_marian
 from manyheads.data.tokenizers.tokenizer import PairTokenizerConfig, Tokenizer
 from manyheads.errors import RecipeError
+from manyheads.files import write_atomically
 from manyheads.fit.inputs import start_record
 from manyheads.project.base_recipe import Recipe
 from manyheads.project.folder import ModelFolder
@@ -29,7 +31,7 @@ from manyheads.project.sentencepiece_files import (
     need_vocabularies,
 )
 from manyheads.tasks.translate.recipe import Start, TranslateRecipe
-from manyheads.train.checkpoint import tensors
+from manyheads.train.checkpoint import restore, tensors
 
 # Names of tensors with a row for each token, of the target or of both sides.
 OF_TARGET = ("target_embedding.weight", "output.weight")
@@ -196,4 +198,32 @@ def initialize(model: nn.Module, recipe: TranslateRecipe, out: Path) -> dict[str
     """Copy the weights of the models that [start] names."""
     if recipe.start is None:
         return None
+    if recipe.converted:
+        folder = ModelFolder(find_model(str(recipe.start.encoder)))
+        restore(model, tensors(folder.model()), folder.path)
+        return {"encoder and decoder": start_record(folder, tensors(model))}
     return load_pretrained(model, recipe, recipe.start, need_vocabularies(out))
+
+
+def foreign_vocabularies(recipe: TranslateRecipe, out: Path) -> Mapping[str, Any]:
+    """Return the tokenizers of a converted model that is continued; none for other recipes.
+
+    A resumed run has them in its folder.
+    """
+    if recipe.converted is None or recipe.start is None:
+        return {}
+    kept = out / recipe.converted.format
+    if not kept.is_dir():
+        kept = find_model(str(recipe.start.encoder)) / recipe.converted.format
+    both = read_marian(kept, prefix=recipe.converted.prefix)
+    return dict(zip((SOURCE, TARGET), both, strict=True))
+
+
+def copy_foreign_files(recipe: TranslateRecipe, out: Path) -> None:
+    """Copy the files of a converted model that turn text into tokens."""
+    assert recipe.converted is not None
+    assert recipe.start is not None
+    theirs, ours = find_model(str(recipe.start.encoder)), out / recipe.converted.format
+    if not ours.is_dir():
+        for path in sorted((theirs / recipe.converted.format).iterdir()):
+            write_atomically(ours / path.name, path.read_bytes())

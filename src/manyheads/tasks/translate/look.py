@@ -24,6 +24,7 @@ from manyheads.looking.word_comparison import compare_words
 from manyheads.nn.recording.trace import Trace, record
 from manyheads.predict.task_pipeline import Explanation
 from manyheads.predict.text_reader import refuse_empty
+from manyheads.tasks.translate.cause import cause_figures
 from manyheads.tasks.translate.predictor import Translator
 from manyheads.tasks.translate.reference import reference_figure, teacher_forcing
 from manyheads.tasks.translate.word_alignment import reads_source
@@ -129,10 +130,13 @@ def _translated(
 
 def look(predictor: Translator, request: LookRequest) -> Explanation:
     """Show where the translation comes from, and what the request asks for besides."""
-    source = refuse_for_texts(predictor, request, translates=True)
+    source = refuse_for_texts(predictor, request, translates=True, causes=True)
     text = predictor.read_source(source).text
     shown = untrained(predictor) if request.untrained else predictor
     figures = compare_words(shown, text, request)
+    if request.instead is not None or request.why is not None:
+        _, _, best = _translated(predictor, text, request.prefix)
+        figures = [*cause_figures(shown, text, best, request), *figures]
     if request.reference is not None:
         figures.insert(0, reference_figure(shown, text, request.reference))
     output, view = explain_text(

@@ -18,7 +18,7 @@ from manyheads.asks.translate_request import (
     TranslateRequest,
 )
 from manyheads.data.text.capitals import to_capitals
-from manyheads.errors import UsageError
+from manyheads.errors import InputWarning, UsageError
 from manyheads.generation.special_ids import special_ids
 from manyheads.generation.text_decoding import Translation, translate
 from manyheads.generation.token_details import OutputToken, spans
@@ -68,12 +68,12 @@ class Translator(StoredTranslator, TextPredictor):
         start = torch.full_like(tokens[:, :1], special_ids(self.model).start)
         return self.model(tokens, start)
 
-    def answers(self, texts: Sequence[str]) -> list[str]:
+    def answers(self, texts: list[str] | tuple[str, ...]) -> list[str]:
         """Translate each text, and warn of what is to be noted."""
         translations = self.translate(texts)
         for number, (text, (best, *_)) in enumerate(zip(texts, translations, strict=True), 1):
             for note in self.notes(text, best):
-                warnings.warn(f"text {number}: {note}", stacklevel=3)
+                warnings.warn(f"text {number}: {note}", InputWarning, stacklevel=3)
         return [
             same_end(text, best.text) for text, (best, *_) in zip(texts, translations, strict=True)
         ]
@@ -112,7 +112,7 @@ class Translator(StoredTranslator, TextPredictor):
 
     def translate(
         self,
-        texts: Sequence[str],
+        texts: list[str] | tuple[str, ...],
         *,
         beams: int | None = None,
         n_best: int = 1,

@@ -1,32 +1,38 @@
 """From a recipe to what a run needs before its model."""
 
-import hashlib
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import cast
 
 from manyheads.data.even_sample import limited
-from manyheads.data.text.corpus import Corpus, StreamedCorpus
-from manyheads.data.tokenizers.token_store import TokenStore, encode_on_disk
+from manyheads.data.text.corpus import Corpus
+from manyheads.files import write_text
 from manyheads.fit.inputs import digest, has_token_limit, refuse_longer
 from manyheads.generation.special_ids import SpecialIds
 from manyheads.measure.text_metrics import TEXT_METRICS
 from manyheads.predict.task_pipeline import Prepared, Say
-from manyheads.project.folder import CACHE, write_vocabularies
+from manyheads.project.folder import CACHE, HELD_OUT, write_vocabularies
 from manyheads.project.sentencepiece_files import (
-    Vocabularies,
     learn_vocabularies,
     load_vocabularies,
     sizes,
     tokenizers,
 )
 from manyheads.recipe_data.named_splits import reject_test_splits
-from manyheads.recipe_data.pair_splits import corpus_split, training_corpus, with_joined_pairs
-from manyheads.recipe_data.text_data import PairData
-from manyheads.tasks.translate.initialize import start_vocabularies
+from manyheads.recipe_data.pair_splits import (
+    corpus_split,
+    read_corpus,
+    training_corpus,
+    with_joined_pairs,
+)
+from manyheads.tasks.translate.encoded_corpus import encoded_corpus
+from manyheads.tasks.translate.initialize import (
+    copy_foreign_files,
+    foreign_vocabularies,
+    start_vocabularies,
+)
 from manyheads.tasks.translate.recipe import TranslateRecipe
 from manyheads.tasks.translate.task import TranslateTask
-from manyheads.train.ranks import on_first, rank_and_world
+from manyheads.train.ranks import rank_and_world
 
 
 def prepare(recipe: TranslateRecipe, out: Path, say: Say) -> Prepared:
@@ -35,10 +41,13 @@ def prepare(recipe: TranslateRecipe, out: Path, say: Say) -> Prepared:
         # A missing package is found before training.
         TEXT_METRICS[name](["text"], ["text"], recipe.data.target)
     corpus, valid = training_corpus(recipe.data, say), corpus_split("valid", recipe.data)
-    reject_test_splits(corpus, valid)
-    valid = limited(valid, recipe.evaluate.limit)
+    general = read_corpus(recipe.data.general, recipe.data) if recipe.data.general else None
+    reject_test_splits(corpus, valid, *([general] if general else []))
+    held_out, valid = valid, limited(valid, recipe.evaluate.limit)
+    general = limited(general, recipe.evaluate.limit) if general else None
     corpus = with_joined_pairs(corpus, recipe.augment.joined, recipe.seed)
-    vocabularies = load_vocabularies(out)
+    theirs = foreign_vocabularies(recipe, out)
+    vocabularies = theirs or load_vocabularies(out)
     if not vocabularies:
         # A whole pass over a large corpus, for the rank that learns from it.
         first = rank_and_world()[0] == 0
@@ -53,7 +62,8 @@ def prepare(recipe: TranslateRecipe, out: Path, say: Say) -> Prepared:
             which = "" if isinstance(corpus, Corpus) else "a sample of "
             say(f"learning {kind} from {which}{len(sources):,} pairs")
             vocabularies = learn_vocabularies(sources, targets, recipe.tokenizer)
-    config = recipe.config(**sizes(vocabularies))
+    # A converted model's vocabulary may be smaller than its embeddings: its recipe has the sizes.
+    config = recipe.config(**({} if theirs else sizes(vocabularies)))
     texts = recipe.tokenizer.sampling > 0 or recipe.augment.changes_pairs
     task = TranslateTask(
         corpus,
@@ -67,6 +77,7 @@ def prepare(recipe: TranslateRecipe, out: Path, say: Say) -> Prepared:
         noise=recipe.augment,
         store=encoded_corpus(corpus, vocabularies, recipe.data, out / CACHE, say, texts=texts),
         language=recipe.data.target,
+        general=general,
     )
     if task.left_out:
         say(
@@ -77,45 +88,19 @@ def prepare(recipe: TranslateRecipe, out: Path, say: Say) -> Prepared:
         encoded = tokenizers(vocabularies).source.encode(valid.source)
         longest = max(len(tokens) + 1 for tokens in encoded)  # with the end
         refuse_longer(config, longest, *(side.max() for side in task.lengths))
+
+    def write_inputs(folder: Path) -> None:
+        if theirs:
+            copy_foreign_files(recipe, folder)
+        else:
+            write_vocabularies(folder, vocabularies)
+        if recipe.data.hold_out:
+            rows = zip(held_out.lines, held_out.source, held_out.target, strict=True)
+            write_text(folder / HELD_OUT, "".join(f"{n}\t{s}\t{t}\n" for n, s, t in rows))
+
     return Prepared(
         task,
         config,
-        lambda folder: write_vocabularies(folder, vocabularies),
+        write_inputs,
         {"data": digest(*corpus.hashes, *valid.hashes)},
     )
-
-
-def encoded_corpus(
-    corpus: Corpus | StreamedCorpus,
-    vocabularies: Vocabularies,
-    data: PairData,
-    cache: Path,
-    say: Callable[[str], None],
-    *,
-    texts: bool,
-) -> TokenStore | None:
-    """Encode a large corpus into files, or find them; None for one that fits into memory.
-
-    `texts` keeps the texts too, for segmentations and noise that are drawn in each epoch.
-    """
-    if isinstance(corpus, Corpus):
-        return None
-    say(f"encoding {corpus.origin} into {cache}")
-
-    def pairs() -> Iterator[tuple[str, str]]:
-        for number, pair in enumerate(corpus.pairs(), 1):
-            yield pair
-            if number % 1_000_000 == 0:
-                say(f"encoded {number:,} pairs")
-
-    columns = data.model_dump_json(
-        include={"source", "target", "source_column", "target_column", "exclude"}
-    )
-    models = [hashlib.sha256(tokenizer.model).hexdigest() for tokenizer in vocabularies.values()]
-    key = digest(*corpus.hashes, *models, columns, f"texts={texts}")
-
-    def encoded() -> TokenStore:
-        return encode_on_disk(pairs(), tokenizers(vocabularies), cache, key, texts=texts)
-
-    on_first(lambda: encoded() and None)
-    return encoded()  # which finds the files

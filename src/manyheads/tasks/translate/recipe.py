@@ -54,6 +54,19 @@ class TranslateRecipe(Recipe):
     decode: DecodeConfig = DecodeConfig()
     evaluate: EvaluateConfig = EvaluateConfig()
 
+    @model_validator(mode="after")
+    def _continues_converted(self) -> "TranslateRecipe":
+        """A converted model that is trained on is continued whole, with its vocabulary."""
+        start = self.start
+        if self.converted and start:
+            whole = start.encoder is not None and start.encoder == start.decoder
+            if not whole or start.vocabulary == "own" or self.tokenizer.sampling:
+                raise ValueError(
+                    "a converted model is continued whole: name it as start.encoder and "
+                    "start.decoder, leave start.vocabulary and tokenizer.sampling out"
+                )
+        return self
+
     @property
     def origin(self) -> Converted | None:
         """Where a converted model comes from."""
@@ -65,8 +78,10 @@ class TranslateRecipe(Recipe):
         return self.evaluate.metrics
 
     def tables_not_written(self) -> Sequence[str]:
-        """The vocabulary and training of a converted model are not known."""
-        return ("tokenizer", "augment", "train") if self.converted else ()
+        """The vocabulary of a converted model has no recipe; nor has its training elsewhere."""
+        if self.converted is None:
+            return ()
+        return ("tokenizer",) if self.start else ("tokenizer", "augment", "train")
 
     def derived(self) -> dict[str, int]:
         """Special ids; those of a converted model are those of its own vocabulary."""

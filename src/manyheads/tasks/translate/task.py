@@ -47,17 +47,18 @@ class TranslateTask:
         noise: TextNoise | None = None,
         store: TokenStore | None = None,
         language: str = "",
+        general: Corpus | None = None,
     ) -> None:
         """Turn the corpus into token ids.
 
         `store` has the training corpus as token ids (None: encode it in memory), and its texts if
         segmentations are sampled or `noise` changes pairs. `language` is that of the target, for
-        the metrics.
+        the metrics. `general` are pairs of another kind, scored in each validation too.
 
         Raises:
             DataError: no pair is short enough.
         """
-        self.valid = valid
+        self.valid, self.general = valid, general
         self.tokenizers = tokenizers
         self.config = config
         self.metrics = evaluate.metrics
@@ -135,17 +136,23 @@ class TranslateTask:
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         """Translate the validation sources greedily, score and monitor the outputs."""
-        outputs = translate(model, self.tokenizers, self.valid.source, DecodeConfig(beams=1))
-        texts = [best[0].text for best in outputs]
+        texts, scores = self._scores(model, self.valid)
         self.examples = [
             Example(self.valid.source[number], texts[number], self.valid.target[number])
             for number in evenly_spaced(len(texts), EXAMPLES)
         ]
-        scores = {
-            name: TEXT_METRICS[name](texts, self.valid.target, self.language).value
+        if self.general is not None:
+            _, others = self._scores(model, self.general)
+            scores |= {f"general_{name}": value for name, value in others.items()}
+        return scores | self.watch(texts)
+
+    def _scores(self, model: nn.Module, corpus: Corpus) -> tuple[list[str], dict[str, float]]:
+        outputs = translate(model, self.tokenizers, corpus.source, DecodeConfig(beams=1))
+        texts = [best[0].text for best in outputs]
+        return texts, {
+            name: TEXT_METRICS[name](texts, corpus.target, self.language).value
             for name in self.metrics
         }
-        return scores | self.watch(texts)
 
     def rehearse(self, model: nn.Module) -> float:
         """Return the seconds of a validation with outputs as long as the right ones.
@@ -154,17 +161,19 @@ class TranslateTask:
         off halfway between the mean length of the right ones and the longest.
         """
         sides = self.tokenizers.source, self.tokenizers.target
-        texts = self.valid.source, self.valid.target
+        both = [self.valid, *([self.general] if self.general is not None else [])]
+        texts = [text for corpus in both for text in corpus.source]
+        right = [text for corpus in both for text in corpus.target]
         source, target = (
             np.array([len(each) + 1 for each in side.encode(lines)])
-            for side, lines in zip(sides, texts, strict=True)
+            for side, lines in zip(sides, (texts, right), strict=True)
         )
         groups = np.array_split(source.argsort(), -(-len(source) // ROWS))
         chosen = [groups[number] for number in evenly_spaced(len(groups), 3)]
         began = time.monotonic()
         for group in chosen:
             longest = int(target[group].mean() + target[group].max()) // 2 + 1
-            lines = [self.valid.source[number] for number in group]
+            lines = [texts[number] for number in group]
             translate(model, self.tokenizers, lines, DecodeConfig(beams=1, max_length=longest))
         return (time.monotonic() - began) / sum(map(len, chosen)) * len(source)
 

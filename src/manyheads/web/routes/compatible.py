@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from manyheads.asks.translate_request import TranslateRequest
 from manyheads.data.documents.document_formats import TEXT_FORMATS
+from manyheads.data.text.language_guess import NAMES, guess
 from manyheads.data.text.languages import base
 from manyheads.documents import document_translation as documents
 from manyheads.errors import UsageError
@@ -21,7 +22,6 @@ from manyheads.web.ask_queue import ask, served, while_connected
 from manyheads.web.body_fields import JSON, read_fields
 from manyheads.web.document_sentences import with_translator
 from manyheads.web.glossaries import Glossaries
-from manyheads.web.language_guess import NAMES, guess
 from manyheads.web.problem_json import JsonResponse, refusal
 from manyheads.web.request_bodies import check_texts
 from manyheads.web.served import Served, ServedModel

@@ -141,13 +141,16 @@ async def _request(
         raise UsageError("A look needs a text or an image: give one of them.")
     if given.model is None:
         raise UsageError("`model` is missing.")
-    texts = tuple(filter(None, (given.text, given.reference, *given.also)))
+    causes = (given.instead, given.why, given.why_not)
+    texts = tuple(filter(None, (given.text, given.reference, *causes, *given.also)))
     check_texts(texts, limits)
     _check_length(models, given.model, texts)
-    cost = 8 * estimate_tokens(texts)
+    cost = (64 if any(causes) else 8) * estimate_tokens(texts)
     if given.text is not None:
         request = kind.make(given, given=given.text, kind="text", integrated=integrated)
         return _Asked(request), cost
+    if given.instead is not None:  # it would be the path of a file here
+        raise UsageError("An image is compared with another in Python and commands only.")
     (image,) = await encoded_images((given.image,), limits)
     request = kind.make(given, given=image.name, kind="image", integrated=integrated)
     return _Asked(request, image), 8 * IMAGE_TOKENS + cost_of([image]) + cost

@@ -18,8 +18,11 @@ export async function saveLook(request) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-/** A figure below an answer; `show(request)` asks for it, and dims the last one meanwhile. */
-export function makeFigure(parent, found = () => {}) {
+/**
+ * A figure below an answer; `show(request)` asks for it, and dims the last one meanwhile. `found` gets each
+ * view; `remove` the name of a part that is to be left out, or null: it shows the figure then.
+ */
+export function makeFigure(parent, found = () => {}, remove = null) {
   const root = h("div", { class: "look" });
   const about = h("p", { class: "about", hidden: true });
   const save = h("button", { type: "button", class: "link", hidden: true, onclick: () => saveLook(asked) }, t().save);
@@ -30,7 +33,8 @@ export function makeFigure(parent, found = () => {}) {
   let asked = null;
   let last = null;
   let integrating = false;
-  let fresh = false; // whether what is drawn is of the untrained model
+  let drawn = "trained"; // whose figure it is: "trained", "untrained" or "without" a part
+  const whose = () => (asked.untrained ? "untrained" : asked.without?.length ? "without" : "trained");
   const options = {
     compute(wanted, signal) {
       const { integrated, ...request } = asked;
@@ -70,16 +74,16 @@ export function makeFigure(parent, found = () => {}) {
         : await draw(root, answer.data, answer.packed, options);
       finished();
       save.hidden = false;
-      fresh = Boolean(asked.untrained);
-      believe.drawn(answer, fresh);
-      if (!fresh) found(answer.data.view);
+      drawn = whose();
+      believe.drawn(answer, drawn, asked.without?.[0]);
+      if (drawn !== "untrained") found(answer.data.view);
     },
     failed(error) {
-      const kept = (integrating || asked.untrained) && drawing;
+      const kept = (integrating || whose() !== "trained") && drawing;
       if (kept) {
-        asked = { ...asked, integrated: false, untrained: fresh };
+        asked = { ...asked, integrated: false, untrained: drawn === "untrained" };
         finished();
-        believe.back(fresh);
+        believe.back(drawn);
       } else clear();
       about.textContent = [error.message, error.remedy].filter(Boolean).join(" ");
       about.hidden = false;
@@ -87,12 +91,19 @@ export function makeFigure(parent, found = () => {}) {
   });
 
   const believe = makeBelieve(box, {
-    ask(untrained) {
-      asked = { ...asked, untrained };
+    state: () => drawing?.state,
+    ask(which, site) {
+      const without = which === "without" ? [site] : [];
+      if (remove && (without.length || asked.without?.length)) {
+        asked = { ...asked, untrained: false };
+        return remove(without[0] ?? null);
+      }
+      asked = { ...asked, untrained: which === "untrained", without };
       return asker.ask((signal) => post("/api/v1/look", { ...asked, form: "page" }, { signal }));
     },
     show(answer) {
-      asked = { ...asked, untrained: false };
+      if (remove && asked.without?.length) return remove(null);
+      asked = { ...asked, untrained: false, without: [] };
       return asker.ask(() => answer);
     },
   });

@@ -83,7 +83,7 @@ export function translate(page, models) {
   const figure = makeFigure(inside, (view) => {
     const at = sentences[focus];
     if (at) at.steps = view.steps ?? [];
-  });
+  }, remove);
 
   let shownText = ""; // the translation as it is copied
   let sentences = []; // of the text: source, translation, words, what each comes from
@@ -92,6 +92,7 @@ export function translate(page, models) {
   let pointed = null; // the word of the source under the pointer or the caret
   let forced = JSON.parse(recall("forced") ?? "null"); // { source, prefix }
   let struck = null; // { source, words: Set }
+  let removed = null; // { source, site }: a part of the model that is set to zero
   let settle = null;
 
   function button(words, act, kind = "link") {
@@ -138,12 +139,12 @@ export function translate(page, models) {
     details.ask(async (signal) => {
       const ask = (texts, more = {}) =>
         post("/api/v1/translate", { model, texts, n_best: BETS, probabilities: true, align: choice.model.looks, ...more }, { signal });
-      const special = (source) => (forced?.source === source || struck?.source === source ? source : null);
+      const special = isSpecial;
       const usual = wanted.filter((source) => !special(source));
       const found = usual.length ? (await ask(usual)).answers.map((answer, i) => [usual[i], answer]) : [];
       for (const source of wanted.filter(special)) {
         const less = struck?.source === source ? without(source) : source;
-        const more = forced?.source === source ? { prefix: forced.prefix } : {};
+        const more = asked(source);
         if (less) found.push([source, (await ask([less], more)).answers[0]]);
       }
       return found;
@@ -190,6 +191,7 @@ export function translate(page, models) {
     }
     if (forced && !sentences.some((each) => each.source === forced.source)) forced = null;
     if (struck && !sentences.some((each) => each.source === struck.source)) struck = null;
+    if (removed && !sentences.some((each) => each.source === removed.source)) removed = null;
     for (const each of sentences) { // what is known of a sentence that did not change stays
       const same = before.find((other) => other.source === each.source && other.plain === each.plain && other.words);
       if (same) Object.assign(each, { words: same.words, links: same.links, shown: same.shown, steps: same.steps, n_best: same.n_best, changed: same.changed, sure: same.sure });
@@ -206,7 +208,7 @@ export function translate(page, models) {
   /** What an answer with tokens says of a sentence. */
   function detail(sentence, answer) {
     const [best] = answer.n_best;
-    const special = forced?.source === sentence.source || struck?.source === sentence.source;
+    const special = isSpecial(sentence.source);
     // What a document's form changed cannot be tied word by word.
     sentence.shown = special ? best.text : sentence.plain;
     const fits = (token) => sentence.shown.slice(token.begin, token.end) === best.text.slice(token.begin, token.end);
@@ -262,8 +264,9 @@ export function translate(page, models) {
     mirror();
     drawKnown();
     drawOthers();
-    told.hidden = !forced && !struck;
-    if (struck) told.replaceChildren(`${t().withoutWords([...struck.words].sort((a, b) => a - b).map((n) => `“${wordsOf(struck.source)[n].text}”`).join(", "))} `, button(t().putBack, putBack));
+    told.hidden = !forced && !struck && !removed;
+    if (removed) told.replaceChildren(`${t().withoutPart(removed.site)} `, button(t().putPartBack, () => remove(null)));
+    else if (struck) told.replaceChildren(`${t().withoutWords([...struck.words].sort((a, b) => a - b).map((n) => `“${wordsOf(struck.source)[n].text}”`).join(", "))} `, button(t().putBack, putBack));
     else if (forced) told.replaceChildren(`${t().forced(forced.prefix)} `, button(t().release, () => force(null)));
     light();
   }
@@ -430,7 +433,7 @@ export function translate(page, models) {
   function again() {
     closePop();
     for (const each of sentences) {
-      if (each.changed || each.source === forced?.source || each.source === struck?.source) {
+      if (each.changed || isSpecial(each.source)) {
         Object.assign(each, { words: null, shown: each.plain, steps: null, changed: null });
       }
     }
@@ -467,6 +470,19 @@ export function translate(page, models) {
     struck = null;
     again();
   }
+
+  /** Set a part of the model to zero for the sentence in focus; null: put it back. */
+  function remove(site) {
+    removed = site && { source: sentences[focus].source, site };
+    again();
+  }
+
+  const isSpecial = (source) => [forced, struck, removed].some((each) => each?.source === source);
+  /** What is asked of a sentence beside its text. */
+  const asked = (source) => ({
+    ...(forced?.source === source ? { prefix: forced.prefix } : {}),
+    ...(removed?.source === source ? { without: [removed.site] } : {}),
+  });
 
   /** The word of the source that is pointed at, and what can be done with it. */
   function point(word) {
@@ -541,7 +557,7 @@ export function translate(page, models) {
   const request = (sentence) => ({
     model: choice.model.name,
     text: struck?.source === sentence.source ? without(sentence.source) : sentence.source,
-    ...(forced?.source === sentence.source ? { prefix: forced.prefix } : {}),
+    ...asked(sentence.source),
   });
 
   let looked = "";
@@ -676,7 +692,7 @@ export function translate(page, models) {
 
   function set(text) {
     area.value = text;
-    forced = struck = null;
+    forced = struck = removed = null;
     focus = 0;
     remember({ forced: null });
     follow();
@@ -697,7 +713,7 @@ export function translate(page, models) {
   const changed = () => {
     closePop();
     strike.hidden = true;
-    forced = struck = null;
+    forced = struck = removed = null;
     remember({ forced: null });
     editor.grow();
     if (composing) return;

@@ -1,4 +1,4 @@
-"""Guess the language of a text among those served: by its letters, then by frequent words."""
+"""Guess the language of a text among some: by its letters, then by frequent words."""
 
 import re
 from collections.abc import Iterable

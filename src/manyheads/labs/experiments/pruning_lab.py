@@ -1,0 +1,124 @@
+"""T9, T14: how many heads of each kind of attention can go without retraining."""
+
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+
+from manyheads.data.batching.batches import pad
+from manyheads.labs.bench import Bench, Measured, Outcome, Size
+from manyheads.labs.shipped_models import (
+    counted,
+    greedy,
+    judged,
+    network,
+    pairs,
+    resampled,
+    surely,
+    translator,
+)
+from manyheads.lens.panels import Cell
+from manyheads.measure.text_metrics import TEXT_METRICS
+from manyheads.nn.editing.edits import Edit, edit
+
+KINDS = (("encoder", "self"), ("decoder", "self"), ("decoder", "cross"))
+NAMES = tuple(f"{stack} {kind}" for stack, kind in KINDS)
+HALF = 0.5  # of the whole model's score
+Head = tuple[str, int, str, int]
+
+
+def take_out(changes: Edit, heads: list[Head]) -> None:
+    """Replace the outputs of heads by zeros."""
+    for head in heads:
+        changes.head(*head).zero()
+
+
+@torch.no_grad()
+def importance(name: str, heads: list[Head], size: Size, root: str | None) -> dict[Head, float]:
+    """Loss of the reference translations of training sentences without each head, nats a token."""
+    both, tokenizers = pairs(name, "train", size.ordered, root), translator(name).tokenizers
+    model, config = network(name), network(name).config
+    sources = tokenizers.source.encode([source for source, _ in both])
+    targets = tokenizers.target.encode([target for _, target in both])
+    source = pad([[*each, config.end] for each in sources], config.pad)
+    target = pad([[config.start, *each, config.end] for each in targets], config.pad)
+    found = {}
+    for head in heads:
+        with edit() as changes:
+            take_out(changes, [head])
+            logits = model(source, target[:, :-1]).flatten(0, 1)
+        found[head] = F.cross_entropy(logits, target[:, 1:].flatten(), ignore_index=config.pad)
+    return {head: float(loss) for head, loss in found.items()}
+
+
+def measure(name: str, size: Size, root: str | None) -> Measured:
+    """Measure chrF of validation sentences without the least important heads of each kind."""
+    config = network(name).config
+    both = pairs(name, "valid", size.sentences, root)
+
+    def score(heads: list[Head]) -> list[float]:
+        with edit() as changes:
+            take_out(changes, heads)
+            answers = [text for text, _ in greedy(name, [source for source, _ in both])]
+        chrf = TEXT_METRICS["chrf"].statistics(answers, [reference for _, reference in both])
+        return [round(chrf.value(row), 2) for row in chrf.rows]
+
+    found: Measured = {"heads": {}, "order": {}, "scores": {}}
+    whole = score([])
+    for (stack, kind), title in zip(KINDS, NAMES, strict=True):
+        layers = range(1, getattr(config, f"{stack}_layers") + 1)
+        heads = [(stack, n, kind, h) for n in layers for h in range(1, config.heads + 1)]
+        worth = importance(name, heads, size, root)
+        order = sorted(heads, key=lambda head, of=worth: of[head])  # type: ignore[misc]
+        found["heads"][title] = len(heads)
+        found["order"][title] = [f"layer {n} head {h}" for _, n, _, h in order]
+        found["scores"][title] = {"0": whole} | {
+            str(percent): score(order[: len(order) * percent // 100]) for percent in size.percent
+        }
+    return found
+
+
+def rows(measured: dict[str, Measured], percent: int) -> list[list[Cell]]:
+    """Judge each model: is most self-attention dispensable, and cross-attention not?"""
+    table: list[list[Cell]] = []
+    for name, of in measured.items():
+        left = {title: of["scores"][title][str(percent)] for title in NAMES}
+        whole, cross = of["scores"][NAMES[0]]["0"], left[NAMES[2]]
+        selves = [left[title] for title in NAMES[:2]]
+        most = [surely(resampled((each, None), (cross, None))) > 0 for each in selves]
+        enough = [(resampled((each, whole)).low or 0) > HALF for each in selves]
+        cells = [resampled((each, None)) for each in (whole, *left.values())]
+        verdict = judged(all(most), all(most) and all(enough))
+        table.append([name, "self yes, cross no", *cells, verdict])
+    return table
+
+
+def conclude(table: list[list[Cell]], percent: int) -> str:
+    """Count the verdicts."""
+    parts = [
+        f"{row[0]} {', '.join(f'{cell.mean:.0f}' for cell in row[2:-1])}"  # type: ignore[union-attr]
+        for row in table
+    ]
+    return (
+        f"That {percent}% of the self-attention heads can go and as many of cross-attention "
+        f"cannot, without retraining, {counted([str(row[-1]) for row in table])} of {len(table)} "
+        "translators (chrF of the whole model, then without these heads of the encoder, of the "
+        f"decoder, of cross-attention: {'; '.join(parts)})."
+    )
+
+
+def run(bench: Bench, size: Size) -> Outcome:
+    """Measure each model."""
+    measured = {
+        name: bench.trial(name, partial(measure, name, size, bench.root)) for name in size.models
+    }
+    most = max(size.percent)
+    curves = {
+        name: {
+            title: {int(n): resampled((scores, None)) for n, scores in of["scores"][title].items()}
+            for title in NAMES
+        }
+        for name, of in measured.items()
+    }
+    table = rows(measured, most)
+    return conclude(table, most), {"verdicts": table, "curves": curves, "most": most}

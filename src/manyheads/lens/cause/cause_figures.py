@@ -1,0 +1,168 @@
+"""Figures of patching and of direct contributions, for texts and images alike."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from manyheads.lens.cause.contributions import Contributions
+from manyheads.lens.cause.patching import (
+    Links,
+    Run,
+    depth,
+    head_sites,
+    patch_heads,
+    patch_states,
+    share,
+)
+from manyheads.lens.panels import Cell, Figure, Heat, Table
+from manyheads.nn.editing.seam import HEAD, STATE
+from manyheads.nn.recording.trace import record
+
+GROUP = "cause"
+DIGITS = 4
+SHARES = "0 changes nothing, 1 does what changing the whole input does"
+
+
+class Columns(NamedTuple):
+    """The tokens of a stack as they are shown, and the counterparts of each in the other input."""
+
+    names: Sequence[str]
+    links: Links
+    tokens: Sequence[int]  # the counterpart of each token
+
+
+def patch_figures(
+    run: Run, other: Run, stacks: Mapping[str, Columns], question: str
+) -> list[Figure]:
+    """Show which states and heads of one input carry its difference from another.
+
+    Args:
+        run: runs the input; the score is the logit of the other's answer less that of its own.
+        other: runs the other input, scored alike.
+        stacks: the columns of each stack that is patched.
+        question: the two answers.
+
+    Raises:
+        UsageError: the score of both inputs is the same.
+    """
+    with torch.no_grad():
+        own = float(run(1)[0])
+        with record(states=True) as source:
+            end = float(other(1)[0])
+    figures = []
+    for stack, columns in stacks.items():
+        layers = depth(source, stack)
+        shares = share(patch_states(run, source, stack, layers, columns.links), own, end)
+        heat = Heat(
+            f"States of the {stack}: {question}",
+            "token",
+            "",
+            _rounded(shares),
+            rows=["input", *(f"layer {layer + 1}" for layer in range(layers))],
+            columns=list(columns.names),
+            signed=True,
+        )
+        legend = (
+            f"share of the difference of logits, from {own:.3g} to {end:.3g}, when the residual "
+            f"stream of a column's tokens after a layer is that of the other input; {SHARES}"
+        )
+        figures.append(Figure(GROUP, legend, heat))
+    rows: dict[str, list[float | None]] = {}
+    for site in head_sites(source):
+        if site.stack in stacks or site.stack == "decoder":
+            places = stacks[site.stack].tokens if site.stack in stacks else None
+            shares = share(patch_heads(run, source, site, places), own, end)
+            rows[str(site).removesuffix(f" {HEAD}")] = _rounded(shares[None])[0]
+    if rows:
+        most = max(map(len, rows.values()))
+        heat = Heat(
+            f"Heads: {question}",
+            "head",
+            "",
+            [[*row, *[None] * (most - len(row))] for row in rows.values()],
+            rows=list(rows),
+            columns=[str(number + 1) for number in range(most)],
+            signed=True,
+        )
+        legend = f"the same for the output of one head at all tokens; {SHARES}"
+        figures.append(Figure(GROUP, legend, heat))
+    return figures
+
+
+def part_figures(
+    found: Contributions, names: Sequence[str], groups: Sequence[Sequence[int]], question: str
+) -> list[Figure]:
+    """Show the parts of a difference of two logits: by source and kind, and by layer and head.
+
+    Args:
+        found: the parts.
+        names: of the groups of source tokens.
+        groups: the tokens of each group.
+        question: the two answers.
+    """
+    lines: list[tuple[str, float]] = []
+    crossed = any(site.kind.startswith("cross") for site in found.sources)
+    read = [site for site in found.sources if not crossed or site.kind.startswith("cross")]
+    totals = sum((found.sources[site].sum(dim=0) for site in read), torch.tensor(0.0))
+    if read:
+        lines += [
+            (name, float(totals[list(group)].sum()))
+            for name, group in zip(names, groups, strict=True)
+        ]
+    rest = sum(float(x.sum()) for site, x in found.heads.items() if site not in read)
+    lines.append(("self-attention" if crossed else "other attention", rest))
+    for name, kind in (("feed-forward", "added feedforward"), ("embeddings", STATE)):
+        lines.append((name, sum(x for site, x in found.parts.items() if site.kind == kind)))
+    lines += [("biases", found.rest), ("together", found.total)]
+    table = Table(
+        f"What speaks for it: {question}",
+        ["part", "adds"],
+        [[name, round(value, DIGITS)] for name, value in lines if value],
+    )
+    legend = (
+        "direct contributions to the difference of the two logits, with the statistics of "
+        "LayerNorm frozen; what goes through later layers counts there"
+    )
+    layers: dict[tuple[str, int], dict[str, float]] = {}
+    for site, heads in found.heads.items():
+        kind = site.kind.removesuffix(f" {HEAD}")
+        for number, value in enumerate(heads.tolist()):
+            layers.setdefault((site.stack, site.layer), {})[f"{kind} {number + 1}"] = value
+    for site, value in found.parts.items():
+        if site.kind != STATE:
+            layers.setdefault((site.stack, site.layer), {})["feed-forward"] = value
+    columns = list(dict.fromkeys(name for row in layers.values() for name in row))
+    heat = Heat(
+        f"Layers and heads: {question}",
+        "",
+        "",
+        [
+            [round(row[name], DIGITS) if name in row else None for name in columns]
+            for row in layers.values()
+        ],
+        rows=[f"{stack} layer {layer + 1}" for stack, layer in layers],
+        columns=columns,
+        signed=True,
+    )
+    return [Figure(GROUP, legend, table), Figure(GROUP, legend, heat)]
+
+
+def _rounded(values: Tensor) -> list[list[float | None]]:
+    return [[round(float(each), DIGITS) for each in row] for row in values]
+
+
+def tabulated(figure: Figure) -> Table:
+    """Write one of these figures as a table, for terminals."""
+    heat = figure.panel
+    if not isinstance(heat, Heat):
+        assert isinstance(heat, Table)
+        return heat
+    rows = heat.rows or [str(number + 1) for number in range(len(heat.values))]
+    columns = heat.columns or [str(number + 1) for number in range(len(heat.values[0]))]
+    lines: list[list[Cell]] = [
+        [name, *("" if each is None else f"{each:.3f}" for each in row)]
+        for name, row in zip(rows, heat.values, strict=True)
+    ]
+    return Table(heat.title, ["", *columns], lines)

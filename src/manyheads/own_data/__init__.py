@@ -1,0 +1,1 @@
+"""From files that somebody has to a data folder and a recipe: `manyheads init`."""

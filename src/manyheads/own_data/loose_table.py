@@ -1,0 +1,415 @@
+"""Read a table of texts that nobody has prepared: any encoding, separator, header or quoting.
+
+The strict readers of `data/text` refuse what they were not told; here it is guessed, and said.
+"""
+
+import csv
+import glob
+import io
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+from xml.etree import ElementTree
+
+from manyheads.data.documents.office import XLSX, unpack
+from manyheads.data.text.encoding import unicode_encoding
+from manyheads.data.text.formats import read_pairs
+from manyheads.data.text.languages import base, header_words, is_language_code
+from manyheads.data.text.lines import LONGEST, Problem, blocks, ending
+from manyheads.data.text.rows import parquet_rows
+from manyheads.errors import DataError, NotFoundError, UsageError
+from manyheads.own_data.prepared import EXAMPLES, Finding
+from manyheads.strict_json import loads
+
+MOST = 1 << 30  # bytes of a file: all of it is in memory
+LINES = 20  # of a quoted cell, above which its quote has no end
+LOOKED_AT = 500  # rows that tell separator and header
+SEPARATORS = {"\t": "tab", ";": "semicolon", "|": "pipe", ",": "comma"}
+_KINDS = (
+    (b"PK\x03\x04", "a ZIP archive (or an office document)", "unpack it, and give a file in it"),
+    (b"%PDF", "a PDF", "export its text as a table: .csv or .tsv"),
+    (b"\x89PNG", "an image", "give a folder of images"),
+    (b"\xff\xd8\xff", "an image", "give a folder of images"),
+    (b"SQLite format 3", "a database", "export the table as .csv"),
+    (b"\xd0\xcf\x11\xe0", "an old office document (.xls, .doc)", "save it as .xlsx or .csv"),
+)
+_NAMES = {"label", "labels", "class", "category", "sentiment", "intent", "score", "comment", "note"}
+_NAMES |= {"notes", "domain", "file", "name", "number", "date", "url", "caption", "quality"}
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
+
+
+class Table(NamedTuple):
+    """Rows of cells, each with its line or number, and what was found while reading."""
+
+    rows: list[tuple[int, list[str]]]
+    header: list[str]  # names of the columns; none if the first row is data
+    form: str  # for people: "semicolon-separated, Windows-1252"
+    findings: list[Finding]
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return max(len(self.header), *(len(cells) for _, cells in self.rows), 0, 0)
+
+
+def read_table(path: Path, languages: Sequence[str] = ()) -> Table:
+    """Read any table, or lines of plain text (one column), or two files with one side each.
+
+    Args:
+        path: of a file, or the stem of two: train for train.en and train.de.
+        languages: of the two files, or of a translation memory; by default those there are.
+
+    Raises:
+        NotFoundError: there is nothing at the path.
+        DataError: there are no rows; it is no text, or too large.
+        MissingExtraError: a .parquet file without pyarrow.
+    """
+    table = _read(path, languages)
+    if not table.rows:
+        found = ", ".join(each.kind for each in table.findings)
+        raise DataError(
+            f"{path} has no row{f' ({found})' if found else ''}: give one with an example a line."
+        )
+    return table
+
+
+def _read(path: Path, languages: Sequence[str]) -> Table:
+    if not path.exists():
+        return _two_files(path, languages)
+    form = ending(path).lower()
+    if form == ".tmx":
+        return _memory(path, languages)
+    if form == ".parquet":
+        return _objects(_parquet(path), "parquet", [])
+    content = _content(path)
+    if form == ".xlsx":
+        header, rows, findings = _with_header(list(_sheet(content, str(path))), [])
+        return Table(rows, header, "the first sheet", findings)
+    _refuse_binary(path, content)
+    text, encoding, findings = _decode(content, path)
+    if form in (".jsonl", ".ndjson", ".json") or text.lstrip()[:1] in ("{", "["):
+        return _objects(_json(text, path, findings), f"JSON, {encoding}", findings)
+    if re.match(r"\s*(<!doctype html|<html|<\?xml|<tmx)", text, re.IGNORECASE):
+        raise DataError(
+            f"{path} is HTML or XML, not a table: export sentence pairs as .csv or .tsv; a "
+            "translation memory must be called .tmx."
+        )
+    if "\n" not in text and "\r" in text:
+        text = text.replace("\r", "\n")
+    if (windows := text.count("\r\n")) > 0:
+        findings.append(Finding("windows-line-ends", windows, (), "removed: \\r\\n ends a line"))
+    separator = _separator(text, form)
+    rows, broken = _split(text.replace("\r\n", "\n"), separator)
+    findings += broken
+    header, rows, more = _with_header(rows, findings)
+    name = f"{SEPARATORS[separator]}-separated" if separator else "lines of text"
+    return Table(rows, header, f"{name}, {encoding}", more)
+
+
+def _two_files(stem: Path, languages: Sequence[str]) -> Table:
+    beside = {
+        path.suffix[1:]: path
+        for path in sorted(stem.parent.glob(f"{glob.escape(stem.name)}.*"))
+        if is_language_code(path.suffix[1:]) and path.suffix[1:] != "toml" and stem.name
+    }
+    codes = [code for code in languages or beside if code in beside]
+    if len(codes) != 2:
+        known = f" There are {', '.join(str(p) for p in beside.values())}." if beside else ""
+        raise NotFoundError(
+            f"There is nothing at {stem.absolute()}.{known} Give a file of sentence pairs or "
+            "texts, a folder of images, or the stem of two files such as train.en and train.de."
+        )
+    sides = [_read(beside[code], ()) for code in codes]
+    texts = [[" ".join(cells) for _, cells in side.rows] for side in sides]
+    if len(texts[0]) != len(texts[1]):
+        counts = " and ".join(f"{len(side):,}" for side in texts)
+        raise DataError(
+            f"{stem}: {counts} lines with text. Line N of one file must be the translation of line "
+            "N of the other: find the missing line, or give one table."
+        )
+    rows = [(n, list(row)) for n, row in enumerate(zip(*texts, strict=True), 1)]
+    findings = [*sides[0].findings, *sides[1].findings]
+    return Table(rows, codes, f"two files ({sides[0].form})", findings)
+
+
+def _memory(path: Path, languages: Sequence[str]) -> Table:
+    """Read a translation memory in two of its languages, the most frequent ones by default."""
+    text = "".join(block.decode("utf-8", "ignore") for block in blocks(path))
+    known = Counter(re.findall(r"<tuv[^<>]*?lang=[\"']([A-Za-z-]+)", text.replace("\0", "")))
+    codes = list(languages) or [code for code, _ in known.most_common(2)]
+    if len(codes) != 2:
+        raise DataError(
+            f"{path}: two languages are needed; there are {', '.join(known) or 'none'}."
+        )
+    wrong: Counter[str] = Counter()
+    pairs = list(read_pairs(path, *codes, report=lambda problem: wrong.update([problem.kind])))
+    findings = [Finding(kind, count, (), "left out") for kind, count in wrong.items()]
+    rows = [(pair.line, [pair.source, pair.target]) for pair in pairs]
+    return Table(rows, [base(code) for code in codes], "a translation memory", findings)
+
+
+# --- From bytes to text -------------------------------------------------------------------------
+
+
+def _content(path: Path) -> bytes:
+    parts, size = [], 0
+    for block in blocks(path):
+        parts.append(block)
+        size += len(block)
+        if size > MOST:
+            raise DataError(
+                f"{path} has more than {MOST >> 20:,} MB, and is read whole here. Clean it with "
+                "`manyheads check-data` and `fix`, and write a recipe as docs/data.md shows."
+            )
+    if not b"".join(parts).strip():
+        raise DataError(f"{path} is empty: copy or export it again.")
+    return b"".join(parts)
+
+
+def _refuse_binary(path: Path, content: bytes) -> None:
+    for mark, what, then in _KINDS:
+        if content.startswith(mark):
+            raise DataError(f"{path} is {what}: {then}.")
+    head = content[: 1 << 14]
+    strange = sum(byte < 32 and byte not in b"\t\n\r\x0b\x0c\x1c\x1d\x1e\x1f" for byte in head)
+    if unicode_encoding(content) == "utf-8" and strange > len(head) // 50:
+        raise DataError(f"{path} is no text: give a table of texts, .csv, .tsv, .jsonl or .xlsx.")
+
+
+def _decode(content: bytes, path: Path) -> tuple[str, str, list[Finding]]:
+    """Decode by what the bytes speak for; lines that are not UTF-8 one by one."""
+    encoding = unicode_encoding(content)
+    if encoding != "utf-8":
+        try:
+            text = content.decode(encoding).removeprefix("\ufeff")
+        except UnicodeDecodeError as error:
+            raise DataError(f"{path}: not valid {encoding.upper()} ({error.reason}).") from None
+        name = encoding[:6].upper()
+        return text, name, [Finding("encoding", 1, (), f"read as {name}, written as UTF-8")]
+    findings = []
+    if content.startswith(b"\xef\xbb\xbf"):
+        content = content[3:]
+        findings.append(Finding("byte-order-mark", 1, (), "removed at the beginning of the file"))
+    try:
+        return content.decode("utf-8"), "UTF-8", findings
+    except UnicodeDecodeError:
+        lines = content.split(b"\n")
+    wrong = [number for number, line in enumerate(lines) if not _is(line, "utf-8")]
+    legacy = "euc_kr" if all(_is(lines[number], "euc_kr") for number in wrong) else "cp1252"
+    decoded = [
+        line.decode("utf-8") if _is(line, "utf-8") else _legacy(line, legacy) for line in lines
+    ]
+    name = {"euc_kr": "EUC-KR", "cp1252": "Windows-1252"}[legacy]
+    examples = tuple(f"line {n + 1}: {decoded[n].strip()}" for n in wrong[:EXAMPLES])
+    done = f"not valid UTF-8: read as {name}"
+    findings.append(Finding("invalid-utf8", len(wrong), examples, done))
+    some = sum(not line.isascii() for line in lines) > len(wrong)
+    return "\n".join(decoded), f"UTF-8 and {name}" if some else name, findings
+
+
+def _is(line: bytes, encoding: str) -> bool:
+    try:
+        line.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _legacy(line: bytes, encoding: str) -> str:
+    """Decode a line; five bytes that Windows-1252 leaves open are those of Latin-1."""
+    return line.decode(encoding if _is(line, encoding) else "latin-1")
+
+
+# --- From text to rows --------------------------------------------------------------------------
+
+
+def _separator(text: str, form: str) -> str:
+    """Choose what divides most lines into as many cells; none: lines of text."""
+    sample = list(islice((line for line in text.splitlines() if line.strip()), LOOKED_AT))
+    scores = {}
+    for separator in SEPARATORS:
+        counts = Counter(_QUOTED.sub("", line).count(separator) for line in sample)
+        most = max((n for n in counts if n), key=lambda n: counts[n], default=0)
+        scores[separator] = counts[most] / max(1, len(sample)) if most else 0.0
+        # Of two that divide lines alike, the one that comes first and has no space behind it.
+        if scores[separator]:
+            first = [_QUOTED.sub("", line).find(separator) for line in sample]
+            spaced = sum(f"{separator} " in line for line in sample)
+            scores[separator] -= 1e-6 * spaced + 1e-9 * min(1000, sum(first) / len(first))
+    if scores["\t"] > 0.49 or form == ".tsv":
+        return "\t" if scores["\t"] else _best(scores, 0.89)
+    return _best(scores, 0.29 if form == ".csv" else 0.89)
+
+
+def _best(scores: Mapping[str, float], least: float) -> str:
+    best = max(scores, key=lambda separator: scores[separator])
+    return best if scores[best] >= least else ""
+
+
+def _split(text: str, separator: str) -> tuple[list[tuple[int, list[str]]], list[Finding]]:
+    lines = text.split("\n")
+    long = [n for n, line in enumerate(lines, 1) if len(line) > LONGEST]
+    for number in long:
+        lines[number - 1] = ""
+    findings = []
+    if long:
+        examples = tuple(f"line {number}" for number in long[:EXAMPLES])
+        done = f"dropped: more than {LONGEST:,} characters"
+        findings.append(Finding("endless-line", len(long), examples, done))
+    plain = [
+        (number, line.split(separator) if separator else [line])
+        for number, line in enumerate(lines, 1)
+        if line.strip()
+    ]
+    cells = [cell for _, row in plain[:LOOKED_AT] for cell in row]
+    wrapped = sum(bool(_QUOTED.fullmatch(cell.strip())) for cell in cells)
+    if not separator or (separator == "\t" and wrapped < len(cells) / 4):
+        return plain, findings
+    try:
+        reader = csv.reader(io.StringIO("\n".join(lines), newline=""), delimiter=separator)
+        rows, begin = [], 1
+        for row in reader:
+            if any(cell.strip() for cell in row):
+                rows.append((begin, row))
+            begin = reader.line_num + 1
+    except csv.Error:
+        rows = []
+    swallowed = [n for n, row in rows if any(cell.count("\n") > LINES for cell in row)]
+    if swallowed or not rows:  # by a quote without an end: each line is a record of its own
+        shown = tuple(f"line {n}: {lines[n - 1]}" for n in swallowed[:EXAMPLES])
+        done = "a quotation mark without an end: every line was read by itself"
+        findings.append(Finding("open-quote", max(1, len(swallowed)), shown, done))
+        rows = [(n, next(csv.reader([lines[n - 1]], delimiter=separator))) for n, _ in plain]
+    return rows, findings
+
+
+# --- The first row ------------------------------------------------------------------------------
+
+Rows = list[tuple[int, list[str]]]
+
+
+def _with_header(rows: Rows, findings: list[Finding]) -> tuple[list[str], Rows, list[Finding]]:
+    if not rows:
+        return [], rows, findings
+    first, rest = [cell.strip().strip("\ufeff") for cell in rows[0][1]], rows[1:]
+    if len(first) < 2 or not _is_header(first, [cells for _, cells in rest[:LOOKED_AT]]):
+        return [], rows, findings
+    done = "names the columns, and is no example"
+    return first, rest, [*findings, Finding("header", 1, (" | ".join(first),), done)]
+
+
+def _is_header(first: list[str], rest: list[list[str]]) -> bool:
+    """Tell whether a first row names columns: words that tables use, unlike the cells below."""
+    filled = [cell for cell in first if cell]
+    if any(len(cell) > 40 or len(cell.split()) > 3 or cell[-1] in ".?!,;" for cell in filled):
+        return False
+    words = header_words().keys() | _NAMES
+    known = [bool(words & set(re.findall(r"[^\W\d_]{2,}", cell.lower()))) for cell in filled]
+    codes = [is_language_code(cell) and len(cell.split("-")[0]) == 2 for cell in filled]
+    if len(set(filled)) < len(filled) or not filled:
+        return False
+    if all(one or other for one, other in zip(known, codes, strict=True)) and any(known):
+        return True
+    sizes = [len(cell) for cells in rest for cell in cells if len(cell) > 1]
+    longer = bool(sizes) and sum(sizes) / len(sizes) > 2 * max(map(len, filled))
+    return sum(codes) == len(filled) or (longer and (any(known) or sum(codes) > 1)) or not rest
+
+
+# --- Tables with names --------------------------------------------------------------------------
+
+
+def _objects(rows: Iterator[Mapping[str, Any]], form: str, findings: list[Finding]) -> Table:
+    names: dict[str, None] = {}
+    cells = []
+    for row in rows:
+        nested = row.get("translation")
+        flat = nested if isinstance(nested, Mapping) else row
+        texts = {str(key): _cell(value) for key, value in flat.items()}
+        names |= dict.fromkeys(texts)
+        cells.append(texts)
+    header = list(names)
+    table = [
+        (number, [row.get(name, "") for name in header]) for number, row in enumerate(cells, 1)
+    ]
+    return Table(table, header, form, findings)
+
+
+def _cell(value: object) -> str:
+    """Return a value as text: of a list a line for each, nothing of a table."""
+    if isinstance(value, list | tuple):
+        return "\n".join(map(_cell, value))
+    return str(value) if isinstance(value, str | int | float) else ""
+
+
+def _parquet(path: Path) -> Iterator[Mapping[str, Any]]:
+    def refuse(problem: Problem) -> None:
+        raise DataError(f"{problem.place}: {problem.message}")
+
+    rows = parquet_rows(path, lambda types: list(types), refuse, size=10_000, extra="text")
+    return (row.cells for row in rows)
+
+
+def _json(text: str, path: Path, findings: list[Finding]) -> Iterator[Mapping[str, Any]]:
+    try:
+        whole = loads(text)
+    except ValueError:
+        whole = None
+    if isinstance(whole, list):
+        yield from (row for row in whole if isinstance(row, dict))
+        return
+    if isinstance(whole, dict) and "\n" in text.strip():
+        raise UsageError(
+            f"{path} is one JSON object ({', '.join(map(str, whole))[:80]}): give a list of "
+            "objects, or one object a line, each with the texts of a pair."
+        )
+    wrong = []
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            row = loads(line) if line.strip() else None
+        except ValueError:
+            row = ""
+        if isinstance(row, dict):
+            yield row
+        elif row is not None:
+            wrong.append(f"line {number}: {line.strip()}")
+    if wrong:
+        done = "dropped: not valid JSON"
+        findings.append(Finding("invalid-record", len(wrong), tuple(wrong[:EXAMPLES]), done))
+
+
+def _sheet(content: bytes, name: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of the first sheet of a workbook."""
+    parts = unpack(XLSX, content, name)
+
+    def texts(node: ElementTree.Element) -> str:
+        runs = (each for each in node.iter() if each.tag.endswith("}t"))
+        return "".join(each.text or "" for each in runs)
+
+    try:
+        strings = ElementTree.fromstring(parts.get("xl/sharedStrings.xml", "<sst/>"))
+        shared = [texts(node) for node in strings]
+        first = min(part for part in parts if part.startswith("xl/worksheets/"))
+        rows = [each for each in ElementTree.fromstring(parts[first]).iter() if _tag(each) == "row"]
+    except (ElementTree.ParseError, ValueError) as error:
+        raise DataError(f"{name}: no sheet can be read ({error}). Save it as .csv.") from None
+    for number, row in enumerate(rows, 1):
+        cells: dict[int, str] = {}
+        for cell in row:
+            letters = re.match("[A-Z]+", cell.get("r", "A"))
+            column = 0
+            for letter in letters[0] if letters else "A":
+                column = column * 26 + ord(letter) - 64
+            value = next((each.text or "" for each in cell if _tag(each) == "v"), "")
+            kind = cell.get("t")
+            if kind == "s" and value.isdecimal() and int(value) < len(shared):
+                value = shared[int(value)]
+            cells[column] = texts(cell) if kind == "inlineStr" else value
+        if any(text.strip() for text in cells.values()):
+            yield number, [cells.get(n, "") for n in range(1, max(cells) + 1)]
+
+
+def _tag(node: ElementTree.Element) -> str:
+    return node.tag.rpartition("}")[2]

@@ -1,0 +1,360 @@
+"""Find images with their classes or texts, in folders and tables as people keep them.
+
+Classes are folders, or a column of a table beside or in a folder of images; texts are such a
+column, or .txt files beside the images. A table may have a header or none.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from manyheads.data.images.image_file import FOREIGN, SUFFIXES, is_image
+from manyheads.data.regular_files import files_below
+from manyheads.data.text.encoding import is_valid_unicode
+from manyheads.data.text.languages import is_language_code
+from manyheads.data.text.lines import lines
+from manyheads.data.text.rows import LISTINGS
+from manyheads.errors import DataError, UsageError, nearest
+from manyheads.files import expand_user
+from manyheads.own_data.loose_table import read_table
+from manyheads.own_data.prepared import EXAMPLES, Finding
+
+SPLITS = {"train": "train", "training": "train", "val": "val", "valid": "val", "dev": "val"}
+SPLITS |= {"validation": "val", "test": "test", "testing": "test"}
+LABELS = ("label", "labels", "class", "classes", "category", "species", "target", "tag", "tags")
+TEXTS = ("caption", "captions", "text", "description", "sentence", "title", "comment")
+LOOKED_AT = 200  # rows by which columns are chosen
+_SEVERAL = re.compile("[;|]")  # between labels of one image
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image file, and what is known about it."""
+
+    path: Path
+    labels: tuple[str, ...] = ()
+    texts: tuple[tuple[str, str], ...] = ()  # each with the code of its language
+    split: str = ""  # "train", "val" or "test" where the files say so
+
+
+@dataclass
+class Found:
+    """The images at a path."""
+
+    pictures: list[Picture]
+    seen: str  # in what form they are, for people
+    captions: bool = False
+    multi_label: bool = False
+    findings: list[Finding] = field(default_factory=list)
+
+    def note(self, kind: str, names: Sequence[object], done: str) -> None:
+        """Add a finding, if there is anything to name."""
+        if names:
+            examples = tuple(map(str, names[:EXAMPLES]))
+            self.findings.append(Finding(kind, len(names), examples, done))
+
+
+Cells = list[tuple[str, ...]]  # of a row, for each column its texts
+
+
+def names_images(path: Path) -> bool:
+    """Tell whether a file is a table in which a column names image files."""
+    if path.suffix.lower() not in LISTINGS:
+        return False
+    if path.with_suffix("").is_dir():
+        return True
+    _, rows, _ = _table(path)
+    columns = zip(*islice(rows, LOOKED_AT), strict=False)
+    return any(sum(map(_is_name, each)) * 2 > len(each) for each in columns)
+
+
+def _is_name(cell: tuple[str, ...]) -> bool:
+    ending = Path(cell[0]).suffix.lower() if len(cell) == 1 else ""
+    return ending in (*SUFFIXES, *FOREIGN)
+
+
+def find_pictures(path: Path, columns: Sequence[str], language: Callable[[str], str]) -> Found:
+    """Find images and their classes or texts.
+
+    Args:
+        path: a folder of images, or a table that names them.
+        columns: of the images, then of the labels or texts; "code=NAME" is a text in a language.
+        language: guesses the language of texts for which no code is there.
+
+    Raises:
+        DataError: there are no images, or nothing says of what they are.
+        UsageError: a table lacks a column of `columns`.
+    """
+    if path.is_file():
+        folder = path.with_suffix("")
+        images = [each for each in files_below(folder) if is_image(each)] if folder.is_dir() else []
+        return _from_table(path, folder, images, columns, language)
+    files = [each for each in files_below(path) if not _is_hidden(each.relative_to(path))]
+    images = [each for each in files if is_image(each)]
+    if not images:
+        raise DataError(
+            f"{path} has no images ({', '.join(sorted(SUFFIXES))}): expected a folder of images "
+            f"per class, such as {path / 'cat' / '1.jpg'}, or images and a table of their classes."
+        )
+    stems = {each.with_suffix(""): each for each in files if each.suffix.lower() == ".txt"}
+    if sum(each.with_suffix("") in stems for each in images) * 2 > len(images):
+        return _with_text_files(path, images, stems, language)
+    if len({each.parent for each in images}) == 1 or columns:
+        beside = [each for each in sorted(path.parent.iterdir()) if each.is_file()]
+        tables = [each for each in (*files, *beside) if each.suffix.lower() in LISTINGS]
+        named = {each: _named(each, path, images) for each in tables}
+        best = max(named, key=named.__getitem__, default=path)
+        if best != path and named[best] * 2 >= min(len(images), LOOKED_AT):
+            return _from_table(best, path, images, columns, language)
+    return _from_folders(path, images)
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith((".", "__MACOSX")) for part in path.parts)
+
+
+def _named(table: Path, folder: Path, images: Sequence[Path]) -> int:
+    """Count the rows of a table that name images of a folder, by the column that names most."""
+    try:
+        _, rows, _ = _table(table)
+    except DataError:
+        return 0
+    find, known = _finder(table, folder, images), {each.resolve() for each in images}
+    found = [[(path := find(cell)) and path.resolve() in known for cell in row] for row in rows]
+    return max((sum(map(bool, each)) for each in zip(*found[:LOOKED_AT], strict=True)), default=0)
+
+
+def _from_folders(path: Path, images: Sequence[Path]) -> Found:
+    places = {each: list(each.relative_to(path).parts) for each in images}
+    while len({parts[0] for parts in places.values()}) == 1 and all(
+        len(parts) > 2 for parts in places.values()
+    ):
+        places = {each: parts[1:] for each, parts in places.items()}  # a folder around all
+    inside = {parts[0].lower() for parts in places.values() if len(parts) > 2}
+    split = bool(inside) and inside <= set(SPLITS)
+    depth = 1 + split
+    without = [each for each, parts in places.items() if len(parts) <= depth]
+    if len(without) == len(images):
+        raise DataError(
+            f"{path} has {len(images):,} images, but nothing says of which class: put those of "
+            f"each class into a folder of its own, such as {path / 'cat'}; or put a table beside "
+            f"them, such as {path / 'labels.csv'}, with lines like {images[0].name},cat."
+        )
+    pictures = [
+        Picture(each, (parts[depth - 1],), split=SPLITS[parts[0].lower()] if split else "")
+        for each, parts in places.items()
+        if len(parts) > depth
+    ]
+    form = "one folder a class" + (" in each of train, val, test" if split else "")
+    found = Found(pictures, f"{path}: {len(images):,} images, {form}")
+    used = {parent for each in images for parent in each.parents}
+    empty = [each for each in path.iterdir() if each.is_dir() and not {each} & used]
+    found.note(
+        "empty-class", [e for e in empty if not _is_hidden(e.relative_to(path))], "no images"
+    )
+    found.note("no-label", without, "in no class folder: left out")
+    return found
+
+
+def _with_text_files(
+    path: Path, images: Sequence[Path], texts: dict[Path, Path], language: Callable[[str], str]
+) -> Found:
+    known = {
+        each: [
+            text.strip() for _, text in lines(texts[each.with_suffix("")], lambda _: None) if text
+        ]
+        for each in images
+        if each.with_suffix("") in texts
+    }
+    code = language(" ".join(line for each in known.values() for line in each))
+    pictures = [
+        Picture(each, texts=tuple((code, line) for line in its if line))
+        for each, its in known.items()
+    ]
+    found = Found(pictures, f"{path}: {len(images):,} images, with .txt files in {code}", True)
+    found.note("no-text", [each for each in images if each not in known], "no text: left out")
+    return found
+
+
+# --- Tables -------------------------------------------------------------------------------------
+
+
+def _from_table(
+    table: Path,
+    folder: Path,
+    images: Sequence[Path],
+    columns: Sequence[str],
+    language: Callable[[str], str],
+) -> Found:
+    names, rows, findings = _table(table)
+    find = _finder(table, folder, images)
+    some, width = rows[:LOOKED_AT], range(len(rows[0]) if rows else 0)
+    hits = [sum(find(row[n]) is not None for row in some) for n in width]
+    hits = hits if any(hits) else [sum(_is_name(row[n]) for row in some) for n in width]
+    likely = max(width, key=hits.__getitem__, default=0)
+    if not names and any(hits) and not _is_name(rows[0][likely]) and find(rows[0][likely]) is None:
+        names = [" ".join(cell) for cell in rows.pop(0)]
+        done = "names the columns, and is no example"
+        findings.append(Finding("header", 1, (" | ".join(names),), done))
+    names = names or [str(n + 1) for n in width]
+    chosen = [_column(each, names, table) for each in columns]
+    place = chosen[0][1] if chosen else likely
+    if not hits or not (hits[place] or columns):
+        raise DataError(
+            f"{table}: no column names images in {folder}. Its columns are {', '.join(names)}; "
+            "say which names the images, and which their classes, with `columns`."
+        )
+    others = [n for n in range(len(names)) if n != place]
+    split = next((n for n in others if {*_texts(rows, n, str.lower)} <= set(SPLITS)), None)
+    wanted = chosen[1:] or [("", n) for n in _choose(names, rows, others, split, table)]
+    captions = any(code for code, _ in wanted) or _are_texts(names, rows, wanted[0][1])
+    if not captions and len(wanted) > 1:
+        raise UsageError(f"{table}: `columns` names {len(wanted)} columns of classes: name one.")
+    codes = [
+        code or (language(" ".join(_texts(rows, n))) if captions else "") for code, n in wanted
+    ]
+    form = f"{table}: {len(rows):,} rows; {names[place]!r} names the images, "
+    form += ", ".join(
+        f"{names[n]!r} has {f'texts in {code}' if captions else 'the classes'}"
+        for code, (_, n) in zip(codes, wanted, strict=True)
+    )
+    multi = not captions and _is_multi_label(rows, wanted[0][1])
+    found = Found([], form, captions, multi, findings)
+    missing, empty, again, known = list[str](), list[str](), list[str](), dict[Path, Picture]()
+    for row in rows:
+        if (path := find(row[place])) is None:
+            missing.append(row[place][0] if row[place] else "(an empty cell)")
+            continue
+        cells = [
+            (code, text) for code, (_, n) in zip(codes, wanted, strict=True) for text in row[n]
+        ]
+        if not cells:
+            empty.append(str(path))
+            continue
+        before = known.get(path, Picture(path))
+        labels = tuple(text for _, text in cells)
+        if multi:
+            labels = tuple(part for text in labels for part in _parts(text))
+        part = SPLITS.get(row[split][0].lower(), "") if split is not None and row[split] else ""
+        if captions:
+            known[path] = Picture(path, (), tuple(dict.fromkeys((*before.texts, *cells))), part)
+        else:
+            if before.labels not in ((), labels):
+                again.append(f"{path} ({', '.join(before.labels)} and {', '.join(labels)})")
+            known[path] = Picture(path, before.labels or labels, (), part)
+    found.pictures = list(known.values())
+    found.note("missing-image", missing, "a row names an image that is not there: left out")
+    found.note("no-text" if captions else "no-label", empty, "an empty cell: left out")
+    found.note("repeated-row", again, "two rows contradict each other: the first counts")
+    unlisted = [each for each in images if each not in known and str(each) not in {*empty}]
+    found.note("unlisted-image", unlisted, f"not in {table.name}: left out")
+    if not known:
+        raise DataError(
+            f"{table}: none of the images that {names[place]!r} names is there, such as "
+            f"{missing[0] if missing else '(no rows)'}: looked in {table.parent} and {folder}."
+        )
+    return found
+
+
+def _table(path: Path) -> tuple[list[str], list[Cells], list[Finding]]:
+    """Read the columns and rows of a table; names of a header that is an image are a row."""
+    table = read_table(path)
+    rows, findings, names = [cells for _, cells in table.rows], table.findings, table.header
+    if any(map(_is_name, map(_plain, names))):
+        rows, names = [names, *rows], []
+        findings = [each for each in findings if each.kind != "header"]
+    return (
+        names,
+        [[*map(_plain, row), *[()] * table.width][: table.width] for row in rows],
+        findings,
+    )
+
+
+def _plain(cell: str) -> tuple[str, ...]:
+    """Return the texts of a cell: one, those of a list, or none."""
+    return tuple(text for part in cell.split("\n") if (text := part.strip()))
+
+
+def _texts(rows: Sequence[Cells], column: int, change: Callable[[str], str] = str) -> Iterator[str]:
+    return (change(text) for row in rows[:LOOKED_AT] for text in row[column])
+
+
+def _finder(
+    table: Path, folder: Path, images: Sequence[Path]
+) -> Callable[[tuple[str, ...]], Path | None]:
+    """Return what finds the image that a cell names: by its path, its name, or without ending."""
+    known: dict[str, Path | None] = {}
+    for path in images:
+        for name in {path.name.lower(), path.stem.lower()}:
+            known[name] = None if name in known else path  # of several with one name, none
+
+    def find(cell: tuple[str, ...]) -> Path | None:
+        name = cell[0].replace("\\", "/") if len(cell) == 1 else ""
+        for place in (table.parent, folder):
+            path = place / expand_user(name)
+            if name and is_valid_unicode(name) and path.is_file():
+                return path
+        return known.get(name.rpartition("/")[2].lower())
+
+    return find
+
+
+def _column(wanted: str, names: Sequence[str], table: Path) -> tuple[str, int]:
+    """Return the language, or "", and the index of a column: "NAME", "2", or "en=NAME"."""
+    code, _, name = wanted.rpartition("=")
+    if code and not is_language_code(code):
+        code, name = "", wanted
+    if name in names:
+        return code, names.index(name)
+    if name.isdecimal() and 1 <= int(name) <= len(names):
+        return code, int(name) - 1
+    raise UsageError(
+        f"{table} has no column {name!r}{nearest(name, names)}It has {', '.join(names)}."
+    )
+
+
+def _choose(
+    names: Sequence[str],
+    rows: Sequence[Cells],
+    others: Sequence[int],
+    split: int | None,
+    table: Path,
+) -> list[int]:
+    """Choose the column of classes or texts: by its name, else by what is in it."""
+    usual = [n for n in others if names[n].lower() in (*LABELS, *TEXTS)]
+    usual = usual or [n for n in others if any(w in names[n].lower() for w in (*LABELS, *TEXTS))]
+    if usual:
+        return usual[:1]
+    distinct = {n: len({*_texts(rows, n)}) for n in others if n != split}
+    few = [n for n, count in distinct.items() if 1 < count <= len(rows[:LOOKED_AT]) / 2]
+    texts = [n for n in distinct if _are_texts(names, rows, n)]
+    left = texts or sorted(few, key=distinct.__getitem__) or list(distinct)
+    if not left:
+        raise DataError(f"{table} has one column only: the class or the text of each is missing.")
+    return left[:1]
+
+
+def _are_texts(names: Sequence[str], rows: Sequence[Cells], column: int) -> bool:
+    """Tell whether a column has texts about images rather than classes: it hardly repeats."""
+    cells = [*_texts(rows, column)]
+    if names[column].lower() in (*LABELS, *TEXTS):
+        return names[column].lower() in TEXTS and len({*cells}) * 2 > len(cells)
+    words = sum(" " in cell or not cell.isascii() for cell in cells)
+    return len({*cells}) * 2 > len(cells) and words * 2 > len(cells)
+
+
+def _is_multi_label(rows: Sequence[Cells], column: int) -> bool:
+    """Tell whether cells have several labels: lists, or texts whose parts repeat elsewhere."""
+    if any(len(row[column]) > 1 for row in rows):
+        return True
+    cells = {*_texts(rows, column)}
+    parts = Counter(part for cell in cells for part in {*_parts(cell)})
+    return max(parts.values(), default=0) > 1
+
+
+def _parts(cell: str) -> list[str]:
+    """Split a cell at the marks that stand between several labels."""
+    return [part for each in _SEVERAL.split(cell) if (part := each.strip())]

@@ -1,0 +1,448 @@
+"""Make images with classes or texts ready for training: checked, divided, with a recipe.
+
+The input is never written: the data folder has tables that name the images where they are.
+"""
+
+import csv
+import io
+import math
+import shlex
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from manyheads.data.checks.clean import repaired
+from manyheads.data.checks.held_out_images import join
+from manyheads.data.checks.image_checks import (
+    RARE,
+    TINY,
+    UNBALANCED,
+    Seen,
+    alike,
+    class_issues,
+    look,
+)
+from manyheads.data.checks.image_fingerprints import repeated
+from manyheads.data.even_sample import evenly_spaced
+from manyheads.data.images.image_file import read_content
+from manyheads.data.images.image_set import ImageSet, Preprocessing, labelled
+from manyheads.data.text.encoding import is_valid_unicode
+from manyheads.data.text.language_guess import guess
+from manyheads.errors import DataError
+from manyheads.fit import recommendation
+from manyheads.own_data.columns import LANGUAGES, SURE
+from manyheads.own_data.picture_files import Found, Picture, find_pictures
+from manyheads.own_data.prepared import Options, Prepared, recipe_path
+from manyheads.own_data.speed import Speed, measure
+from manyheads.own_data.text_recipe import FULL, VALIDATIONS, vocabulary_size
+from manyheads.streams import generator
+from manyheads.strict_json import dumps
+
+PARTS = ("train", "val", "test")
+LEAST = 3  # images of a class that do not look alike: one for each part
+NEAR = 7  # bits of 128: more than a check names, since together on one side nothing is lost
+FEW = 50  # images of a class
+SEED = 1
+SAMPLE, CAPTIONS = 300, 50  # images, or images with texts, by which the speed is measured
+START = "cifar10-cct-2-3x2"
+SIDE, CAPTION_SIDE = 32, 64  # pixels that these models were made for
+EPOCHS = 100  # passes after which more teach little
+_DONE = {
+    "unreadable": "left out",
+    "missing-image": "left out",
+    "blank": "left out: a single colour shows nothing",
+    "tiny": f"left out: a side has fewer than {TINY} pixels",
+    "long": "kept: the model sees their middle",
+    "animated": "kept: the first frame counts",
+    "unusual-mode": "kept: converted while reading",
+    "duplicate": "left out: the same pixels as an earlier image",
+    "conflicting-labels": "left out, both: the same pixels in different classes",
+    "near-duplicate": "kept, on the same side of the split: they look alike",
+    "few-images": f"left out: a class of fewer than {LEAST} images that do not look alike",
+    "rare-class": f"kept: with under {RARE} images, what is measured of the class is luck",
+    "imbalance": "kept: rare classes weigh as much as frequent ones in training",
+    "label-typo": "kept apart: rename them if they are one class",
+}
+
+
+@dataclass(frozen=True)
+class Divided:
+    """The images that are kept, in parts."""
+
+    found: Found
+    facts: recommendation.Facts
+    parts: Mapping[str, Sequence[Picture]]
+
+    @property
+    def ending(self) -> str:
+        """Of the tables."""
+        return "jsonl" if self.found.captions else "csv"
+
+    def count(self, *parts: str) -> Counter[str]:
+        """Count the images of each class."""
+        return Counter(label for p in parts for each in self.parts[p] for label in each.labels)
+
+    @property
+    def sample(self) -> "Divided":
+        """Some images of each part, of classes that are in training: enough to time steps."""
+        most = CAPTIONS if self.found.captions else SAMPLE
+        some = {
+            part: [own[int(n)] for n in evenly_spaced(len(own), most)]
+            for part, own in self.parts.items()
+            if own
+        }
+        known = {label for each in some["train"] for label in each.labels}
+        valid = [each for each in some["val"] if known.issuperset(each.labels)]
+        return replace(self, parts=some | {"val": valid or some["train"][:1], "test": []})
+
+    def files(self) -> dict[str, str]:
+        """Write a table of each part."""
+        return {f"{name}.{self.ending}": _table(own) for name, own in self.parts.items() if own}
+
+
+def _table(pictures: Sequence[Picture]) -> str:
+    """Name images by their absolute paths, with their classes or their texts by language."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    if not pictures[0].texts:
+        rows.writerow(["image", "label"])
+    for each in pictures:
+        path = str(each.path.absolute())
+        if each.texts:
+            codes = dict.fromkeys(code for code, _ in each.texts)
+            texts = {code: [own for of, own in each.texts if of == code] for code in codes}
+            text.write(f"{dumps({'image': path} | texts)}\n")
+        else:
+            rows.writerow([path, ";".join(each.labels)])
+    return text.getvalue()
+
+
+def prepare_images(path: Path, out: Path, options: Options) -> Prepared:
+    """Find, check and divide images, and write a recipe for a classifier or a captioner.
+
+    Raises:
+        DataError: there are no images, no classes or texts, or too few.
+        UsageError: no such column.
+    """
+    found = find_pictures(path, options.columns, _language)
+    odd = [ascii(str(e.path)) for e in found.pictures if not is_valid_unicode(str(e.path))]
+    found.note("invalid-utf8", odd, "left out: the name of the file is not UTF-8")
+    found.pictures = [each for each in found.pictures if is_valid_unicode(str(each.path))]
+    started = time.perf_counter()
+    divided = _divide(found)
+    reading = time.perf_counter() - started
+    recipe, expect = _recipe(divided, out, options, reading)
+    counts = divided.count(*PARTS).most_common()
+    kind = ", ".join(f"{name} {count:,}" for name, count in counts[:8])
+    kind = f", {len(counts)} classes ({kind}{', ...' * (len(counts) > 8)})" if counts else ""
+    used = sum(map(len, divided.parts.values()))
+    about = f"{used:,} of them are used{kind}; {divided.facts.side} pixels is their median side"
+    return Prepared(
+        seen=[found.seen, about],
+        findings=found.findings,
+        recipe=recipe,
+        files=divided.files(),
+        expect=expect,
+    )
+
+
+def _language(text: str) -> str:
+    """Guess the code of a language; English if nothing speaks clearly for another."""
+    (best, first), (_, second), *_ = guess(text, LANGUAGES)
+    return best if first > SURE * second else "en"
+
+
+# --- Checking and dividing ----------------------------------------------------------------------
+
+
+def _divide(found: Found) -> Divided:
+    """Open every image once, leave out what teaches nothing, and divide the rest."""
+    if found.captions:
+        found.pictures = [_repaired(each) for each in found.pictures]
+    images = _images(found.pictures, found)
+    facts = recommendation.look(images)
+    seen = look(images, _preprocessing(facts), threads=torch.get_num_threads())
+    used = _without_copies(found, seen)
+    pictures, numbers = list(used.values()), {n: index for index, n in enumerate(used)}
+    near = [(seen.readable[one], seen.readable[other]) for one, other in alike(seen, NEAR)]
+    pairs = [(numbers[a], numbers[b]) for a, b in near if a in numbers and b in numbers]
+    groups = join(len(pictures), [*pairs, *_same_texts(pictures)])
+    sizes = Counter(_class(pictures[group[0]], found) for group in groups)
+    few = [name for name, size in sizes.items() if size < LEAST]
+    groups = [group for group in groups if _class(pictures[group[0]], found) not in few]
+    rest = [pictures[n] for group in groups for n in group]
+    issues = dict(seen.issues)
+    issues["near-duplicate"] = [f"{pictures[b].path} ~ {pictures[a].path}" for a, b in pairs]
+    issues["few-images"] = [f"{name or 'all'} ({sizes[name]})" for name in few]
+    if rest and not found.captions:
+        issues |= class_issues(_images(rest, found))
+    for kind, done in _DONE.items():
+        found.note(kind, issues.get(kind, ()), done)
+    classes = {label for each in rest for label in each.labels}
+    if not rest or len(classes) == 1:
+        lost = ", ".join(f"{each.count:,} {each.kind}" for each in found.findings)
+        raise DataError(
+            f"{found.seen}: left are {len(rest)} images, {len(classes)} of the classes "
+            f"({lost or 'none was left out'}). A classifier needs at least two classes of {LEAST} "
+            f"images that do not look alike; {FEW} of each are better."
+        )
+    return Divided(found, facts, _split(groups, pictures, found))
+
+
+def _repaired(picture: Picture) -> Picture:
+    texts = ((code, repaired(text, code)) for code, text in picture.texts)
+    return replace(picture, texts=tuple(dict.fromkeys(each for each in texts if each[1])))
+
+
+def _images(pictures: Sequence[Picture], found: Found) -> ImageSet:
+    paths = [each.path for each in pictures]
+    several = found.multi_label
+    labels = [list(each.labels) if several else each.labels[0] for each in pictures if each.labels]
+    return labelled(
+        list(map(str, paths)),
+        labels or None,
+        ";" if several else None,
+        read=lambda index: read_content(paths[index]),
+        origin=found.seen,
+        files=paths,
+    )
+
+
+def _preprocessing(facts: recommendation.Facts) -> Preprocessing:
+    if facts.channels in (1, 3):
+        return Preprocessing(height=SIDE, width=SIDE)
+    return Preprocessing(height=SIDE, width=SIDE, mode="bands", num_channels=facts.channels)
+
+
+def _without_copies(found: Found, seen: Seen) -> dict[int, Picture]:
+    """Return the images to keep by number: of copies the first, with the texts of all."""
+    names = {name for kind in ("blank", "tiny") for name in seen.issues.get(kind, ())}
+    used = {n: found.pictures[n] for n in seen.readable if str(found.pictures[n].path) not in names}
+    copies, conflicts = list[str](), list[str]()
+    for equal in repeated(seen.digests).values():
+        same = [n for each in equal if (n := seen.readable[each]) in used]
+        first, others = same[:1], same[1:]
+        names_of = [f"{used[n].path} = {used[first[0]].path}" for n in others]
+        if len({used[n].labels for n in same}) > 1:
+            conflicts += names_of
+            others = same
+        elif others:
+            copies += names_of
+            texts = dict.fromkeys(text for n in same for text in used[n].texts)
+            used[first[0]] = replace(used[first[0]], texts=tuple(texts))
+        for n in others:
+            del used[n]
+    seen.issues |= {"duplicate": copies, "conflicting-labels": conflicts}
+    return used
+
+
+def _same_texts(pictures: Sequence[Picture]) -> Iterator[tuple[int, int]]:
+    """Yield pairs of images with the same texts, which tell neither from the other."""
+    first: dict[frozenset[tuple[str, str]], int] = {}
+    for index, each in enumerate(pictures):
+        if each.texts:
+            yield first.setdefault(frozenset(each.texts), index), index
+
+
+def _class(picture: Picture, found: Found) -> str:
+    """Return what every part should have some images of."""
+    return "" if found.captions or found.multi_label else picture.labels[0]
+
+
+def _split(
+    groups: Sequence[Sequence[int]], pictures: Sequence[Picture], found: Found
+) -> dict[str, list[Picture]]:
+    """Divide groups of images class by class; parts that the files name stay as they are."""
+    total = sum(map(len, groups))
+    share = min(0.15, max(0.1, 100 / total), 5000 / total)
+    parts: dict[str, list[Picture]] = {part: [] for part in PARTS}
+    waiting: dict[str, list[Sequence[int]]] = {}
+    for group in groups:
+        said = {pictures[n].split for n in group}
+        if given := [part for part in ("test", "val") if part in said]:
+            parts[given[0]] += [pictures[n] for n in group]
+        else:
+            waiting.setdefault(_class(pictures[group[0]], found), []).append(group)
+    named = {part for part, own in parts.items() if own}
+    for name, own in sorted(waiting.items()):
+        order = generator(SEED, f"hold-out {name}").permutation(len(own))
+        left = sorted((own[n] for n in order), key=len, reverse=True)  # the largest are trained on
+        wanted = max(1, round(share * sum(map(len, own))))
+        for part in ("val", "test"):
+            taken = 0
+            while part not in named and taken < wanted and len(left) > 1:
+                parts[part] += [pictures[n] for n in left[-1]]
+                taken += len(left.pop())
+        parts["train"] += [pictures[n] for group in left for n in group]
+    return parts
+
+
+# --- The recipe ---------------------------------------------------------------------------------
+
+
+@dataclass(kw_only=True)
+class _Draft:
+    """A recipe in the making."""
+
+    divided: Divided
+    out: Path
+    start: str | None
+    batch: int
+    side: int
+    speed: Speed | None = None
+    steps: int = 1000
+    every: int = 1000  # steps between validations
+    minutes: float = math.nan
+
+    def plan(self, minutes: float, reading: float) -> None:
+        """Choose steps: as many as the minutes allow, and no more than the images are worth."""
+        train, val = (len(self.divided.parts[part]) for part in ("train", "val"))
+        worth = max(200, EPOCHS * train // self.batch)
+        if self.speed is None:
+            self.steps, self.every = worth, worth // VALIDATIONS
+            return
+        sampled = len(self.divided.sample.parts["val"])
+        validation = VALIDATIONS * self.speed.validation * val / sampled
+        possible = int((60 * minutes * FULL - 2 * reading - validation) / self.speed.step)
+        steps = min(max(20, possible), worth)
+        self.every = max(10, steps // VALIDATIONS)
+        self.steps = self.every * max(1, steps // self.every)
+        self.minutes = (self.steps * self.speed.step + validation + 2 * reading) / FULL / 60
+
+    def write(self, root: str) -> str:
+        """Write the recipe; a comment says why a value is what it is."""
+        divided, found = self.divided, self.divided.found
+        parts, channels, ending = divided.parts, divided.facts.channels, divided.ending
+        metric = "chrf" if found.captions else "map" if found.multi_label else "accuracy"
+        timed = "not timed: there is no such machine here"
+        if self.speed is not None:
+            timed = f"about {self.minutes:.2g} minutes at {self.speed.units:,.0f} images a second"
+        lines = [
+            ("", ""),
+            (f'task = "{"caption" if found.captions else "classify"}"', ""),
+            ("seed = 1", "the same again; another number shows how much is luck"),
+            ("", ""),
+            ("[data]", ""),
+            (f"root = {dumps(root)}", "its tables name the images where they are"),
+            (f'train = "train.{ending}"', ""),
+            (f'valid = "val.{ending}"', f"{len(parts['val']):,}: choose the weights to keep"),
+        ]
+        if parts["test"]:
+            why = f"{len(parts['test']):,}: for the last word, once"
+            lines.append((f'test = "test.{ending}"', why))
+        if found.multi_label:
+            lines.append(("multi_label = true", "an image may have several classes"))
+        lines.append(('on_error = "skip"', "an image that is lost later is left out, and listed"))
+        if found.captions:
+            codes = dict.fromkeys(c for own in parts.values() for e in own for c, _ in e.texts)
+            size = vocabulary_size(text for each in parts["train"] for _, text in each.texts)
+            lines += [("", ""), ("[data.texts]", "the columns of each language")]
+            lines += [(f"{dumps(code)} = [{dumps(code)}]", "") for code in codes]
+            if self.start is None:
+                lines += [("", ""), ("[tokenizer]", ""), (f"size = {size}", "parts of words")]
+                lines += [("", ""), ("[model]", ""), ('preset = "captioner-tiny"', "for 64 pixels")]
+        if self.start is not None:
+            why = "has learned from 45,000 photos what few images cannot teach"
+            why = why if self.start == START else "was named; its image size is kept"
+            lines += [("", ""), ("[start]", ""), (f"model = {dumps(self.start)}", why)]
+        elif not found.captions:
+            lines += [("", ""), ("[model]", ""), ('preset = "resnet-20"', "a CNN for small images")]
+        if self.start in (None, START):
+            lines += [("", ""), ("[image]", ""), (f"height = {self.side}", "more: finer, slower")]
+            lines.append((f"width = {self.side}", ""))
+        if channels not in (1, 3):
+            lines += [('mode = "bands"', ""), (f"num_channels = {channels}", "as in the files")]
+        lines += [("", ""), ("[augment]", "another variant of an image each time it is seen")]
+        lines.append((f"shift = {self.side // 16}", "pixels"))
+        if not found.captions:
+            lines.append(("flip = true", "set false where left and right differ, as in letters"))
+            if channels in (1, 3):
+                lines.append(
+                    ('policy = "trivial"', "colour, light, turns: few images need variety")
+                )
+        low = self.start not in (None, START)
+        lines += [
+            ("", ""),
+            ("[train]", ""),
+            (f"steps = {self.steps}", timed),
+            (f"batch_size = {self.batch}", "few images need many small steps"),
+            ("learning_rate = 1e-4" if low else "learning_rate = 1e-3", "low" if low else ""),
+            ('schedule = "cosine"', "down to zero at the last step"),
+            (f"warmup = {max(1, self.steps // 10)}", ""),
+            ("weight_decay = 0.05", "against learning by heart"),
+            ("label_smoothing = 0.1", "against being too sure"),
+            (f'precision = "{self.speed.precision if self.speed else "auto"}"', "the faster one"),
+            (f"validate_every = {self.every}", f"{self.steps // self.every} times"),
+            (f"save_every = {self.every}", "what a stopped run can go on from"),
+            (f'early_stop = {{ metric = "val_{metric}", patience = 5 }}', "keeps the best weights"),
+        ]
+        counts = divided.count("train").values()
+        if counts and max(counts) > UNBALANCED * min(counts):
+            lines.append(('class_weights = "balanced"', "a rare class counts as much"))
+        text = f"# {len(parts['train']):,} images to train on, from {found.seen}\n#\n"
+        text += f"#   manyheads train {shlex.quote(str(recipe_path(self.out)))}\n"
+        return text + "".join(f"{key}  # {why}\n" if why else f"{key}\n" for key, why in lines)
+
+
+def _recipe(
+    divided: Divided, out: Path, options: Options, reading: float
+) -> tuple[str, Sequence[str]]:
+    """Choose size, batch and steps by what a few real steps take; say what to expect."""
+    train, captions = divided.parts["train"], divided.found.captions
+    seen = divided.facts.channels in (1, 3) and not captions  # what the shipped model can see
+    draft = _Draft(
+        divided=divided,
+        out=out,
+        start=options.start or (START if seen else None),
+        batch=32 if len(train) < 2000 else 64 if len(train) < 20_000 else 128,
+        side=CAPTION_SIDE if captions else SIDE,
+    )
+    few = divided.sample
+    text = replace(draft, divided=few).write("{root}")
+    draft.speed = measure(text, few.files(), options.hardware)
+    draft.plan(options.minutes, reading)
+    return draft.write(str(out.absolute())), _expect(draft, options)
+
+
+def _expect(draft: _Draft, options: Options) -> list[str]:
+    divided, speed = draft.divided, draft.speed
+    train, val, test = (len(divided.parts[part]) for part in PARTS)
+    lines = [f"{train:,} images to train on, {val:,} to validate, {test:,} to test"]
+    passes = draft.steps * draft.batch / train
+    if speed is None:
+        lines.append("nothing was timed: this machine has no GPU. Train where there is one.")
+    else:
+        lines.append(
+            f"{speed.parameters:,} parameters, {speed.units:,.0f} images a second here "
+            f"({speed.device}, {speed.precision}): {draft.steps:,} steps are about "
+            f"{draft.minutes:.2g} minutes and {passes:.0f} passes over the images"
+        )
+        if passes < 20 and draft.minutes > 0.5 * options.minutes:
+            lines.append("so few passes teach little: give more `minutes`, or a GPU")
+    if divided.found.captions:
+        lines.append(f"{train:,} images teach phrases like yours, not free description")
+        return lines
+    (most, count), *_ = divided.count("val").most_common()
+    if not divided.found.multi_label:
+        lines.append(
+            f"always answering {most!r} would be right for {100 * count / val:.0f}% of the "
+            f"validation images; with {val:,} of them, accuracy is known to "
+            f"{196 * math.sqrt(0.25 / val):.0f} points up or down"
+        )
+    counts = divided.count(*PARTS)
+    if few := sorted(name for name, n in counts.items() if n < FEW):
+        shown = ", ".join(few[:5]) + ", ..." * (len(few) > 5)
+        lines.append(
+            f"{len(few)} of {len(counts)} classes have fewer than {FEW} images ({shown}): more of "
+            "these would help most"
+        )
+    if divided.facts.side >= 4 * draft.side:
+        lines.append(
+            f"the model sees {draft.side} of your {divided.facts.side} pixels: where only small "
+            "parts of an image tell its class, raise image.height and image.width"
+        )
+    return lines

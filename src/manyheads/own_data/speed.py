@@ -1,0 +1,81 @@
+"""Measure how fast a recipe trains on this machine: a few real steps of its real model."""
+
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import torch
+
+from manyheads.fit.observer import SilentObserver
+from manyheads.fit.pace import rehearsed
+from manyheads.predict.task_pipeline import pipeline_of
+from manyheads.project.base_recipe import read_recipe
+from manyheads.project.capacity import check_memory
+from manyheads.streams import stream
+from manyheads.train.device import best_device, limited_threads, set_threads
+from manyheads.train.precision import fastest
+from manyheads.train.precision import measure as time_precisions
+
+
+class Speed(NamedTuple):
+    """What was measured."""
+
+    step: float  # seconds
+    validation: float  # seconds, of all validation data
+    steps_per_epoch: int
+    units: float  # tokens or images a second
+    parameters: int
+    device: str
+    precision: str  # the faster one
+
+
+def measure(recipe: str, files: dict[str, str], hardware: str | None) -> Speed | None:
+    """Train a recipe for some seconds in a folder that is gone afterwards.
+
+    Args:
+        recipe: its text, whose data.root is `{root}`.
+        files: of the data folder.
+        hardware: cpu or gpu; None: the best there is.
+
+    Returns:
+        None if a GPU was asked for and this machine has none.
+
+    Raises:
+        DataError: the data do not suffice, for a vocabulary for example.
+        RecipeError: the recipe has a mistake.
+    """
+    device = torch.device("cpu") if hardware == "cpu" else best_device()
+    if hardware == "gpu" and device.type == "cpu":
+        return None
+    with TemporaryDirectory() as name, limited_threads(None), torch.random.fork_rng():
+        folder = Path(name)
+        for file, content in files.items():
+            (folder / file).write_text(content, encoding="utf-8", newline="")
+        (folder / "recipe.toml").write_text(recipe.replace("{root}", name), encoding="utf-8")
+        return _measure(folder, device)
+
+
+def _measure(folder: Path, device: torch.device) -> Speed:
+    parsed = read_recipe(folder / "recipe.toml")
+    set_threads(parsed.train.threads)
+    pipeline, run = pipeline_of(parsed), folder / "run"
+    run.mkdir()
+    task, config, write_inputs, _ = pipeline.prepare(parsed, run, SilentObserver().say)
+    check_memory(lambda: pipeline.build(parsed, config))
+    torch.manual_seed(stream(parsed.seed, "init"))
+    model = pipeline.build(parsed, config)
+    write_inputs(run)
+    pipeline.initialize(model, parsed, run)
+    model.to(device)
+    settings = replace(parsed.train, precision=fastest(time_precisions(model, task)))
+    pace = rehearsed(model, task, settings, parsed.seed)
+    return Speed(
+        step=pace.step,
+        validation=pace.validation,
+        steps_per_epoch=len(task.plan(0)),
+        units=pace.units,
+        parameters=sum(each.numel() for each in model.parameters()),
+        device=device.type,
+        precision=settings.precision,
+    )
