@@ -22,10 +22,8 @@ def main() -> None:
         return
     run, name = Path(sys.argv[1]), sys.argv[2]
     folder = ModelFolder(run)
-    if folder.recipe.train.save_dtype != "float16":
-        sys.exit(
-            f"{run} is stored as {folder.recipe.train.save_dtype}: ship float16 (train.save_dtype)."
-        )
+    if (stored := folder.recipe.train.save_dtype) not in ("float16", "int8"):
+        sys.exit(f"{run} is stored as {stored}: ship float16 or int8 (train.save_dtype).")
     target = PRETRAINED / name
     target.mkdir(parents=True, exist_ok=True)
     for path in sorted(run.iterdir()):

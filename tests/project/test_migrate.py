@@ -14,7 +14,7 @@ from manyheads import load
 from manyheads.models.presets import PRESETS
 from manyheads.models.vit import VitConfig
 from manyheads.project.base_recipe import DataTable, read_recipe
-from manyheads.project.folder import FORMAT_VERSION, ModelFolder, refresh_manifest
+from manyheads.project.folder import ModelFolder, refresh_manifest
 from manyheads.project.migrate import migrate
 from manyheads.project.paths import shipped
 from manyheads.project.registry import TASKS
@@ -51,7 +51,7 @@ def test_a_manifest_that_is_refreshed_is_of_this_version(tmp_path: Path) -> None
     refresh_manifest(before, ["labels.json"])
     new = json.loads((before / "manyheads.json").read_text())
     hashes = {"labels.json": hashlib.sha256(b"[]").hexdigest()}
-    assert new == old | {"format_version": FORMAT_VERSION, "sha256": old["sha256"] | hashes}
+    assert new == old | {"format_version": 2, "sha256": old["sha256"] | hashes}
 
 
 def test_each_renamed_key() -> None:

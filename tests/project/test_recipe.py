@@ -135,7 +135,7 @@ WRONG = [
     ("train.label_smoothing=1", ("train.label_smoothing = 1", "less than 1")),
     ("train.precision=fp16", ("train.precision = 'fp16'", "'fp32', 'bf16' or 'auto'")),
     ("train.schedule=triangle", ("train.schedule = 'triangle'", "'inverse-sqrt'", "'constant'")),
-    ("train.save_dtype=int8", ("train.save_dtype = 'int8'", "'float32' or 'float16'")),
+    ("train.save_dtype=int4", ("train.save_dtype = 'int4'", "'float16' or 'int8'")),
     ("train=3", ("train = 3", "table")),
     ("train.early_stop=3", ("train.early_stop = 3", "table")),
     ("data.train=[1]", ("data.train = [1]", "string")),

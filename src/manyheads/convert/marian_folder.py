@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, cast
 
 import torch
 from pydantic import TypeAdapter
-from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from manyheads.asks.decode_config import DecodeConfig
@@ -33,7 +32,13 @@ from manyheads.models.convert import marian_weights as marian
 from manyheads.models.transformer import TransformerConfig
 from manyheads.project.base_recipe import CONVERTED
 from manyheads.project.card import card
-from manyheads.project.folder import ModelFolder, refuse_used, write_json, write_tensors
+from manyheads.project.folder import (
+    ModelFolder,
+    read_weights,
+    refuse_used,
+    write_json,
+    write_tensors,
+)
 from manyheads.project.model_facts import count_parameters
 from manyheads.project.paths import find_model
 from manyheads.project.sentencepiece_files import load_vocabularies
@@ -154,7 +159,7 @@ def to_marian(model: str, out: Path) -> Conversion:
         raise UsageError(
             f"{model} is not a translating Transformer: Marian's format has no place for others."
         )
-    state = load_file(ours.path / "model.safetensors")
+    state = read_weights(ours.path / "model.safetensors")
     start, order = config.start, list(range(config.vocabulary))
     if not recipe.converted:
         config, state, order = marian.pad_last(config, state)

@@ -29,6 +29,7 @@ from manyheads.project.base_recipe import Converted, Recipe, read_recipe
 from manyheads.project.capacity import at_most
 from manyheads.project.hashes import check_hashes
 from manyheads.project.hub_name import hub_name_of
+from manyheads.project.int8_weights import SCALE, dequantize, quantize, scaled
 from manyheads.project.migrate import RENAMED, rename
 from manyheads.project.paths import shipped
 from manyheads.project.plugins import LOADED, home
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from manyheads.data.images.image_set import Preprocessing
 
 T = TypeVar("T")
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3  # of a folder with int8 weights; others are of 2, and earlier versions read them
 HELD_OUT = "held_out.tsv"  # pairs that data.hold_out took out of training: line, source, target
 LEFT_OUT = "left_out.txt"  # images that could not be read, and why
 AGAIN = "Copy the folder again."
@@ -203,8 +204,10 @@ class ModelFolder:
     def weight_count(self) -> int:
         """The number of stored weights; none of them is read."""
         with safe_open(self.path / "model.safetensors", "np") as stored:
-            shapes = [stored.get_slice(name).get_shape() for name in stored.keys()]  # noqa: SIM118
-        return sum(map(math.prod, shapes))
+            parts = {name: stored.get_slice(name) for name in stored.keys()}  # noqa: SIM118
+            for name in scaled({name: part.get_dtype() for name, part in parts.items()}, "I8"):
+                del parts[name + SCALE]
+            return sum(math.prod(part.get_shape()) for part in parts.values())
 
     @property
     def library(self) -> str | None:
@@ -327,20 +330,27 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """Read a file of weights."""
+    """Read a file of weights; matrices that are stored as int8 become float32.
+
+    Raises:
+        FolderError: it is damaged.
+    """
     try:
-        return load_file(path)
+        stored = load_file(path)
     except (SafetensorError, OSError) as error:
         raise FolderError(f"{path} cannot be read: {error}.") from error
+    with limited_threads(threads_for(sum(map(Tensor.numel, stored.values())))):
+        return dequantize(stored, path)
 
 
 def write_weights(folder: Path, model: nn.Module, store: str) -> None:
     """Write model.safetensors atomically, in the type that the recipe asks for."""
-    dtype = getattr(torch, store)
-    stored = {
-        name: tensor.cpu().to(dtype if tensor.is_floating_point() else tensor.dtype).contiguous()
-        for name, tensor in tensors(model).items()
-    }
+    state = {name: tensor.cpu() for name, tensor in tensors(model).items()}
+    dtype = getattr(torch, "float16" if store == "int8" else store)
+    stored = quantize(state) if store == "int8" else {}
+    for name in state.keys() - stored.keys():
+        kind = dtype if state[name].is_floating_point() else state[name].dtype
+        stored[name] = state[name].to(kind).contiguous()
     write_tensors(folder, stored)
 
 
@@ -381,7 +391,7 @@ def write_manifest(folder: Path, recipe: Recipe, precision: Precision | None = N
     write_json(
         folder / "manyheads.json",
         {
-            "format_version": FORMAT_VERSION,
+            "format_version": FORMAT_VERSION - (recipe.train.save_dtype != "int8"),
             "task": recipe.task,
             "preset": recipe.model["preset"],
             "versions": versions(),
@@ -427,7 +437,8 @@ def refresh_manifest(folder: Path, names: Iterable[str]) -> None:
     if manifest.exists():
         stored = read_json(manifest)
         stored["sha256"].update({name: sha256(folder / name) for name in names})
-        write_json(manifest, stored | {"format_version": FORMAT_VERSION})
+        version = max(stored["format_version"], FORMAT_VERSION - 1)
+        write_json(manifest, stored | {"format_version": version})
 
 
 def _hashed(folder: Path, recipe: Recipe) -> list[str]:

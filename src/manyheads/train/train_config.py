@@ -77,7 +77,8 @@ class TrainConfig:
     validate_first: bool = False
     save_every: Count = 500
     early_stop: EarlyStop | None = None
-    save_dtype: Literal["float32", "float16"] = "float32"  # of model.safetensors
+    # Of model.safetensors. "int8": matrices with a scale for each row, all else float16.
+    save_dtype: Literal["float32", "float16", "int8"] = "float32"
 
     @property
     def memory_format(self) -> torch.memory_format:
