@@ -46,6 +46,11 @@ TEXTS = {
         "I left my suitcase in the taxi.",
         "A man is riding a bicycle.",
     ],
+    "de-en": [
+        "Können Sie hier in der Nähe ein gutes Restaurant empfehlen?",
+        "Ich habe meinen Koffer im Taxi vergessen.",
+        "Ein Mann fährt Fahrrad.",
+    ],
     "multi30k-en-de": [
         "A man is riding a bicycle.",
         "Two dogs are playing in the snow.",

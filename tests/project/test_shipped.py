@@ -55,6 +55,7 @@ def test_models_are_shipped() -> None:
     assert set(MODELS) >= {
         "cifar10-cct-2-3x2",
         "date-en-ko",
+        "de-en",
         "digits",
         "en-de",
         "enko-en-ko",
@@ -72,6 +73,7 @@ def test_models_are_shipped() -> None:
         ("digits", 1),
         ("korean-spacing-lstm", 1),
         ("en-de", 12),
+        ("de-en", 6),
         ("multi30k-en-de", 8),
         ("enko-en-ko", 8),
         ("enko-ko-en", 8),

@@ -2,6 +2,7 @@
 
 const TEXTS = {
   "en-de": ["Can you recommend a good restaurant around here?", "I left my suitcase in the taxi."],
+  "de-en": ["Können Sie hier ein gutes Restaurant empfehlen?", "Ich habe meinen Koffer im Taxi vergessen."],
   "multi30k-en-de": [
     "A man in a blue shirt is standing on a ladder cleaning a window.",
     "Two dogs play in the snow.",
@@ -15,6 +16,7 @@ const TEXTS = {
 // Two sentences of as many tokens that differ in a word, to compare.
 const PAIRS = {
   "en-de": ["I lost my key.", "I lost my bag."],
+  "de-en": ["Ich habe meinen Schlüssel verloren.", "Ich habe meinen Koffer verloren."],
   "multi30k-en-de": ["A man is riding a bicycle.", "A man is riding a horse."],
   "enko-en-ko": ["The function returns a string.", "The function returns a set."],
   "enko-ko-en": ["이 함수는 값을 반환합니다.", "이 메서드는 값을 반환합니다."],
@@ -34,6 +36,7 @@ export const IMAGES = {
 // What a model has read or seen, in both languages of the page.
 export const DATA = {
   "en-de": { en: "everyday sentences and photo captions (193,000 pairs)", ko: "일상 문장과 사진 설명문 (19만 3천 쌍)" },
+  "de-en": { en: "everyday sentences and photo captions (193,000 pairs)", ko: "일상 문장과 사진 설명문 (19만 3천 쌍)" },
   "multi30k-en-de": { en: "29,000 photo captions, nothing else", ko: "사진 설명문 2만 9천 개뿐" },
   "enko-en-ko": { en: "software documentation and a few everyday sentences (29,000 pairs)", ko: "소프트웨어 문서와 일상 문장 조금 (2만 9천 쌍)" },
   "enko-ko-en": { en: "software documentation and a few everyday sentences (29,000 pairs)", ko: "소프트웨어 문서와 일상 문장 조금 (2만 9천 쌍)" },
