@@ -6,7 +6,6 @@ The input is never written: the data folder has tables that name the images wher
 import csv
 import io
 import math
-import shlex
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,9 +35,10 @@ from manyheads.errors import DataError
 from manyheads.fit import recommendation
 from manyheads.own_data.columns import LANGUAGES, SURE
 from manyheads.own_data.picture_files import Found, Picture, find_pictures
-from manyheads.own_data.prepared import Options, Prepared, recipe_path
-from manyheads.own_data.speed import Speed, measure
-from manyheads.own_data.text_recipe import FULL, VALIDATIONS, vocabulary_size
+from manyheads.own_data.prepared import Options, Prepared
+from manyheads.own_data.recipe_draft import FULL, VALIDATIONS, Draft
+from manyheads.own_data.speed import measure
+from manyheads.own_data.text_recipe import vocabulary_size
 from manyheads.streams import generator
 from manyheads.strict_json import dumps
 
@@ -285,18 +285,11 @@ def _split(
 
 
 @dataclass(kw_only=True)
-class _Draft:
-    """A recipe in the making."""
-
+class _Draft(Draft):
     divided: Divided
-    out: Path
     start: str | None
     batch: int
     side: int
-    speed: Speed | None = None
-    steps: int = 1000
-    every: int = 1000  # steps between validations
-    minutes: float = math.nan
 
     def plan(self, minutes: float, reading: float) -> None:
         """Choose steps: as many as the minutes allow, and no more than the images are worth."""
@@ -314,78 +307,34 @@ class _Draft:
         self.minutes = (self.steps * self.speed.step + validation + 2 * reading) / FULL / 60
 
     def write(self, root: str) -> str:
-        """Write the recipe; a comment says why a value is what it is."""
-        divided, found = self.divided, self.divided.found
-        parts, channels, ending = divided.parts, divided.facts.channels, divided.ending
-        metric = "chrf" if found.captions else "map" if found.multi_label else "accuracy"
-        timed = "not timed: there is no such machine here"
-        if self.speed is not None:
-            timed = f"about {self.minutes:.2g} minutes at {self.speed.units:,.0f} images a second"
-        lines = [
-            ("", ""),
-            (f'task = "{"caption" if found.captions else "classify"}"', ""),
-            ("seed = 1", "the same again; another number shows how much is luck"),
-            ("", ""),
-            ("[data]", ""),
-            (f"root = {dumps(root)}", "its tables name the images where they are"),
-            (f'train = "train.{ending}"', ""),
-            (f'valid = "val.{ending}"', f"{len(parts['val']):,}: choose the weights to keep"),
-        ]
-        if parts["test"]:
-            why = f"{len(parts['test']):,}: for the last word, once"
-            lines.append((f'test = "test.{ending}"', why))
-        if found.multi_label:
-            lines.append(("multi_label = true", "an image may have several classes"))
-        lines.append(('on_error = "skip"', "an image that is lost later is left out, and listed"))
-        if found.captions:
-            codes = dict.fromkeys(c for own in parts.values() for e in own for c, _ in e.texts)
-            size = vocabulary_size(text for each in parts["train"] for _, text in each.texts)
-            lines += [("", ""), ("[data.texts]", "the columns of each language")]
-            lines += [(f"{dumps(code)} = [{dumps(code)}]", "") for code in codes]
-            if self.start is None:
-                lines += [("", ""), ("[tokenizer]", ""), (f"size = {size}", "parts of words")]
-                lines += [("", ""), ("[model]", ""), ('preset = "captioner-tiny"', "for 64 pixels")]
-        if self.start is not None:
-            why = "has learned from 45,000 photos what few images cannot teach"
-            why = why if self.start == START else "was named; its image size is kept"
-            lines += [("", ""), ("[start]", ""), (f"model = {dumps(self.start)}", why)]
-        elif not found.captions:
-            lines += [("", ""), ("[model]", ""), ('preset = "resnet-20"', "a CNN for small images")]
-        if self.start in (None, START):
-            lines += [("", ""), ("[image]", ""), (f"height = {self.side}", "more: finer, slower")]
-            lines.append((f"width = {self.side}", ""))
-        if channels not in (1, 3):
-            lines += [('mode = "bands"', ""), (f"num_channels = {channels}", "as in the files")]
-        lines += [("", ""), ("[augment]", "another variant of an image each time it is seen")]
-        lines.append((f"shift = {self.side // 16}", "pixels"))
-        if not found.captions:
-            lines.append(("flip = true", "set false where left and right differ, as in letters"))
-            if channels in (1, 3):
-                lines.append(
-                    ('policy = "trivial"', "colour, light, turns: few images need variety")
-                )
-        low = self.start not in (None, START)
-        lines += [
-            ("", ""),
-            ("[train]", ""),
-            (f"steps = {self.steps}", timed),
-            (f"batch_size = {self.batch}", "few images need many small steps"),
-            ("learning_rate = 1e-4" if low else "learning_rate = 1e-3", "low" if low else ""),
-            ('schedule = "cosine"', "down to zero at the last step"),
-            (f"warmup = {max(1, self.steps // 10)}", ""),
-            ("weight_decay = 0.05", "against learning by heart"),
-            ("label_smoothing = 0.1", "against being too sure"),
-            (f'precision = "{self.speed.precision if self.speed else "auto"}"', "the faster one"),
-            (f"validate_every = {self.every}", f"{self.steps // self.every} times"),
-            (f"save_every = {self.every}", "what a stopped run can go on from"),
-            (f'early_stop = {{ metric = "val_{metric}", patience = 5 }}', "keeps the best weights"),
-        ]
+        """Write the recipe."""
+        divided, found, start = self.divided, self.divided.found, self.start
+        parts, captions = divided.parts, found.captions
+        channels = 0 if divided.facts.channels in (1, 3) else divided.facts.channels
+        codes = dict.fromkeys(c for own in parts.values() for e in own for c, _ in e.texts)
         counts = divided.count("train").values()
-        if counts and max(counts) > UNBALANCED * min(counts):
-            lines.append(('class_weights = "balanced"', "a rare class counts as much"))
-        text = f"# {len(parts['train']):,} images to train on, from {found.seen}\n#\n"
-        text += f"#   manyheads train {shlex.quote(str(recipe_path(self.out)))}\n"
-        return text + "".join(f"{key}  # {why}\n" if why else f"{key}\n" for key, why in lines)
+        return self.fill(
+            "image_recipe.template",
+            root,
+            found=found,
+            task="caption" if captions else "classify",
+            ending=divided.ending,
+            **{part: len(own) for part, own in parts.items()},
+            multi_label=found.multi_label,
+            captions=captions,
+            captioner=captions and start is None,
+            classifier=not captions and start is None,
+            languages="\n".join(f"{dumps(code)} = [{dumps(code)}]" for code in codes),
+            vocabulary=vocabulary_size(text for each in parts["train"] for _, text in each.texts),
+            start=start and dumps(start),
+            shipped=start == START,
+            named=start not in (None, START),
+            bands=channels,
+            shift=self.side // 16,
+            trivial=not captions and not channels,
+            metric="chrf" if captions else "map" if found.multi_label else "accuracy",
+            unbalanced=counts and max(counts) > UNBALANCED * min(counts),
+        )
 
 
 def _recipe(
@@ -413,16 +362,10 @@ def _expect(draft: _Draft, options: Options) -> list[str]:
     train, val, test = (len(divided.parts[part]) for part in PARTS)
     lines = [f"{train:,} images to train on, {val:,} to validate, {test:,} to test"]
     passes = draft.steps * draft.batch / train
-    if speed is None:
-        lines.append("nothing was timed: this machine has no GPU. Train where there is one.")
-    else:
-        lines.append(
-            f"{speed.parameters:,} parameters, {speed.units:,.0f} images a second here "
-            f"({speed.device}, {speed.precision}): {draft.steps:,} steps are about "
-            f"{draft.minutes:.2g} minutes and {passes:.0f} passes over the images"
-        )
-        if passes < 20 and draft.minutes > 0.5 * options.minutes:
-            lines.append("so few passes teach little: give more `minutes`, or a GPU")
+    passes_over = f"{passes:.0f} passes over the images"
+    lines.append(draft.expected("images", f"{draft.minutes:.2g}", passes_over))
+    if speed is not None and passes < 20 and draft.minutes > 0.5 * options.minutes:
+        lines.append("so few passes teach little: give more `minutes`, or a GPU")
     if divided.found.captions:
         lines.append(f"{train:,} images teach phrases like yours, not free description")
         return lines
