@@ -313,13 +313,13 @@ class _Draft(Draft):
         channels = 0 if divided.facts.channels in (1, 3) else divided.facts.channels
         codes = dict.fromkeys(c for own in parts.values() for e in own for c, _ in e.texts)
         counts = divided.count("train").values()
-        return self.fill(
+        lines = self.fill(
             "image_recipe.template",
-            root,
+            **{part: len(own) for part, own in parts.items()},
+            root=dumps(root),
             found=found,
             task="caption" if captions else "classify",
             ending=divided.ending,
-            **{part: len(own) for part, own in parts.items()},
             multi_label=found.multi_label,
             captions=captions,
             captioner=captions and start is None,
@@ -334,6 +334,32 @@ class _Draft(Draft):
             trivial=not captions and not channels,
             metric="chrf" if captions else "map" if found.multi_label else "accuracy",
             unbalanced=counts and max(counts) > UNBALANCED * min(counts),
+        )
+        return "\n".join([*lines, ""])
+
+    def expect(self, minutes: float) -> list[str]:
+        """Say what so many minutes of training can teach."""
+        divided, captions = self.divided, self.divided.found.captions
+        train, val = len(divided.parts["train"]), len(divided.parts["val"])
+        passes, counts = self.steps * self.batch / train, divided.count(*PARTS)
+        (most, count), *_ = divided.count("val").most_common() or [("", 0)]
+        few = sorted(name for name, number in counts.items() if number < FEW)
+        return self.fill(
+            "image_expectations.template",
+            **{part: len(own) for part, own in divided.parts.items()},
+            passes=passes,
+            hurried=self.speed and passes < 20 and self.minutes > 0.5 * minutes,
+            captions=captions,
+            single_label=not captions and not divided.found.multi_label,
+            most=most,
+            share=100 * count / val,
+            points=196 * math.sqrt(0.25 / val),
+            few=len(few),
+            classes=len(counts),
+            least=FEW,
+            shown=", ".join(few[:5]) + ", ..." * (len(few) > 5),
+            larger=not captions and divided.facts.side >= 4 * self.side,
+            side=divided.facts.side,
         )
 
 
@@ -354,38 +380,4 @@ def _recipe(
     text = replace(draft, divided=few).write("{root}")
     draft.speed = measure(text, few.files(), options.hardware)
     draft.plan(options.minutes, reading)
-    return draft.write(str(out.absolute())), _expect(draft, options)
-
-
-def _expect(draft: _Draft, options: Options) -> list[str]:
-    divided, speed = draft.divided, draft.speed
-    train, val, test = (len(divided.parts[part]) for part in PARTS)
-    lines = [f"{train:,} images to train on, {val:,} to validate, {test:,} to test"]
-    passes = draft.steps * draft.batch / train
-    passes_over = f"{passes:.0f} passes over the images"
-    lines.append(draft.expected("images", f"{draft.minutes:.2g}", passes_over))
-    if speed is not None and passes < 20 and draft.minutes > 0.5 * options.minutes:
-        lines.append("so few passes teach little: give more `minutes`, or a GPU")
-    if divided.found.captions:
-        lines.append(f"{train:,} images teach phrases like yours, not free description")
-        return lines
-    (most, count), *_ = divided.count("val").most_common()
-    if not divided.found.multi_label:
-        lines.append(
-            f"always answering {most!r} would be right for {100 * count / val:.0f}% of the "
-            f"validation images; with {val:,} of them, accuracy is known to "
-            f"{196 * math.sqrt(0.25 / val):.0f} points up or down"
-        )
-    counts = divided.count(*PARTS)
-    if few := sorted(name for name, n in counts.items() if n < FEW):
-        shown = ", ".join(few[:5]) + ", ..." * (len(few) > 5)
-        lines.append(
-            f"{len(few)} of {len(counts)} classes have fewer than {FEW} images ({shown}): more of "
-            "these would help most"
-        )
-    if divided.facts.side >= 4 * draft.side:
-        lines.append(
-            f"the model sees {draft.side} of your {divided.facts.side} pixels: where only small "
-            "parts of an image tell its class, raise image.height and image.width"
-        )
-    return lines
+    return draft.write(str(out.absolute())), draft.expect(options.minutes)

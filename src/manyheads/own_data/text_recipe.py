@@ -5,12 +5,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from manyheads.data.text.formats import Pair
 from manyheads.own_data.continued import Base
 from manyheads.own_data.prepared import Options
 from manyheads.own_data.recipe_draft import FULL, VALIDATIONS, Draft
 from manyheads.own_data.speed import Speed, measure
+from manyheads.strict_json import dumps
 
 _WORD = re.compile(r"[^\W\d_]+")
 
@@ -84,7 +86,7 @@ def recipe_for(
     files = texts.files()
     speed = measure(draft.write("{root}"), files, options.hardware)
     draft.plan(speed, options.minutes)
-    return draft.write(str(out.absolute())), files, _expect(draft, options)
+    return draft.write(str(out.absolute())), files, draft.expect(options.minutes)
 
 
 @dataclass(kw_only=True)
@@ -110,32 +112,53 @@ class _Draft(Draft):
         spent = self.steps * speed.step + validations * speed.validation
         self.minutes = spent / FULL / 60
 
+    def facts(self) -> dict[str, Any]:
+        """Return what the recipe and the expectations are made of."""
+        texts, base = self.texts, self.base
+        counts = {"count": len(texts.train), **{k: len(own) for k, own in texts.parts.items()}}
+        kinds = {"target": texts.target, "labelled": texts.labelled}
+        pairs = texts.target and not texts.labelled
+        return {"texts": texts, "base": base, **counts, **kinds, "pairs": pairs}
+
     def write(self, root: str) -> str:
         """Write the recipe."""
         texts, size, base = self.texts, self.size, self.base
-        target, general = texts.target is not None, "general" in texts.parts
-        text = self.fill(
+        general = "general" in texts.parts
+        lines = self.fill(
             "text_recipe.template",
-            root,
-            texts=texts,
+            **self.facts() | {"general": general},
+            root=dumps(root),
             size=size,
-            base=base,
             continues=f"; continues {base.name}" if base else "",
-            count=len(texts.train),
-            val=len(texts.parts["val"]),
-            test=len(texts.parts["test"]),
-            target=target,
-            labelled=texts.labelled,
-            pairs=target and not texts.labelled,
-            general=general,
             alone=base and not general,
-            new=target and not base,
+            new=texts.target and not base,
             vocabulary=vocabulary_size(side for pair in texts.train for side in pair[1:]),
-            preset="transformer-tiny" if target else "gpt-tiny",
+            preset="transformer-tiny" if texts.target else "gpt-tiny",
             heads=size.dim // 32,
             ffn_dim=size.dim * 4,
         )
-        return f"{text}{base.tables()}" if base else text
+        return "\n".join([*lines, base.tables() if base else ""])
+
+    def expect(self, minutes: float) -> list[str]:
+        """Say what so many minutes of training can teach."""
+        texts, speed = self.texts, self.speed
+        passes = self.steps / max(1, speed.steps_per_epoch) if speed else math.inf
+        hurried = passes < 5 and self.minutes > 0.5 * minutes and self.base is None
+        known = {word for pair in texts.train for word in _WORD.findall(pair.source.lower())}
+        held = [word for pair in texts.parts["val"] for word in _WORD.findall(pair.source.lower())]
+        facts = self.facts()
+        translator, few = facts["pairs"] and self.base is None, len(texts.train) < FEW
+        return self.fill(
+            "text_expectations.template",
+            **facts,
+            passes=passes,
+            hurried=hurried,
+            spare=self.minutes < 0.7 * minutes and not hurried,
+            new=100 * sum(word not in known for word in held) / max(1, len(held)),
+            small=translator and few,
+            large=translator and not few,
+            uncertain=len(texts.parts["val"]) < 200,
+        )
 
 
 def vocabulary_size(texts: Iterable[str]) -> int:
@@ -148,41 +171,3 @@ def vocabulary_size(texts: Iterable[str]) -> int:
     wanted = min(8000, max(500, words // 20))
     step = 100 if wanted < 1000 else 500
     return max(wanted // step * step, -(-(characters + 400) // 100) * 100)
-
-
-def _expect(draft: _Draft, options: Options) -> list[str]:
-    texts, speed, minutes = draft.texts, draft.speed, draft.minutes
-    count = len(texts.train)
-    lines = [
-        f"{count:,} {texts.what} to train on, {len(texts.parts['val']):,} to validate, "
-        f"{len(texts.parts['test']):,} to test"
-    ]
-    passes = draft.steps / max(1, speed.steps_per_epoch) if speed else 0.0
-    lines.append(draft.expected("tokens", f"{minutes:.0f}", f"{passes:.1f} passes over the data"))
-    if speed is not None:
-        if passes < 5 and minutes > 0.5 * options.minutes and draft.base is None:
-            lines.append("so few passes teach little: give more `minutes`, or a GPU")
-        elif minutes < 0.7 * options.minutes:
-            lines.append("more steps would only learn these by heart")
-    known = {word for pair in texts.train for word in _WORD.findall(pair.source.lower())}
-    held = [word for pair in texts.parts["val"] for word in _WORD.findall(pair.source.lower())]
-    new = sum(word not in known for word in held) / max(1, len(held))
-    lines.append(f"{100 * new:.0f}% of the words in the validation sources are in no training one")
-    if texts.labelled:
-        lines.append("a label is written letter by letter; the share of right ones is val_exact")
-    elif draft.base is not None:
-        lines.append("training ends with the scores before and after, on yours and on the general")
-    elif texts.target is not None and count < FEW:
-        lines.append(
-            f"{count:,} pairs are too few to learn a language from: expect sentences like these, "
-            "in the words of these. A translator of these languages, continued with `base_model`, "
-            "does better."
-        )
-    elif texts.target is not None:
-        lines.append("expect usable translations of sentences like these, less of others")
-    if len(texts.parts["val"]) < 200:
-        lines.append(
-            f"{len(texts.parts['val'])} validation examples are few: differences of a point or "
-            "two are luck"
-        )
-    return lines
