@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from manyheads.data.documents.office import XLSX, unpack
-from manyheads.data.text.encoding import unicode_encoding
+from manyheads.data.text.encoding import decode, unicode_encoding
 from manyheads.data.text.formats import read_pairs
 from manyheads.data.text.languages import base, header_words, is_language_code
-from manyheads.data.text.lines import LONGEST, Problem, blocks, ending
+from manyheads.data.text.lines import LONGEST, blocks, ending, refuse
 from manyheads.data.text.rows import parquet_rows
 from manyheads.errors import DataError, NotFoundError, UsageError
 from manyheads.own_data.prepared import EXAMPLES, Finding
@@ -36,15 +36,16 @@ _KINDS = (
     (b"SQLite format 3", "a database", "export the table as .csv"),
     (b"\xd0\xcf\x11\xe0", "an old office document (.xls, .doc)", "save it as .xlsx or .csv"),
 )
+Rows = list[tuple[int, list[str]]]  # each with its line or number
 _NAMES = {"label", "labels", "class", "category", "sentiment", "intent", "score", "comment", "note"}
 _NAMES |= {"notes", "domain", "file", "name", "number", "date", "url", "caption", "quality"}
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
 class Table(NamedTuple):
-    """Rows of cells, each with its line or number, and what was found while reading."""
+    """Rows of cells, and what was found while reading."""
 
-    rows: list[tuple[int, list[str]]]
+    rows: Rows
     header: list[str]  # names of the columns; none if the first row is data
     form: str  # for people: "semicolon-separated, Windows-1252"
     findings: list[Finding]
@@ -83,7 +84,8 @@ def _read(path: Path, languages: Sequence[str]) -> Table:
     if form == ".tmx":
         return _memory(path, languages)
     if form == ".parquet":
-        return _objects(_parquet(path), "parquet", [])
+        records = parquet_rows(path, list, refuse, size=10_000, extra="text")
+        return _objects((record.cells for record in records), "parquet", [])
     content = _content(path)
     if form == ".xlsx":
         header, rows, findings = _with_header(list(_sheet(content, str(path))), [])
@@ -155,18 +157,17 @@ def _memory(path: Path, languages: Sequence[str]) -> Table:
 
 
 def _content(path: Path) -> bytes:
-    parts, size = [], 0
+    content = bytearray()
     for block in blocks(path):
-        parts.append(block)
-        size += len(block)
-        if size > MOST:
+        content += block
+        if len(content) > MOST:
             raise DataError(
                 f"{path} has more than {MOST >> 20:,} MB, and is read whole here. Clean it with "
                 "`manyheads check-data` and `fix`, and write a recipe as docs/data.md shows."
             )
-    if not b"".join(parts).strip():
+    if not content.strip():
         raise DataError(f"{path} is empty: copy or export it again.")
-    return b"".join(parts)
+    return bytes(content)
 
 
 def _refuse_binary(path: Path, content: bytes) -> None:
@@ -183,11 +184,7 @@ def _decode(content: bytes, path: Path) -> tuple[str, str, list[Finding]]:
     """Decode by what the bytes speak for; lines that are not UTF-8 one by one."""
     encoding = unicode_encoding(content)
     if encoding != "utf-8":
-        try:
-            text = content.decode(encoding).removeprefix("\ufeff")
-        except UnicodeDecodeError as error:
-            raise DataError(f"{path}: not valid {encoding.upper()} ({error.reason}).") from None
-        name = encoding[:6].upper()
+        text, name = decode(content, str(path))[0].removeprefix("\ufeff"), encoding[:6].upper()
         return text, name, [Finding("encoding", 1, (), f"read as {name}, written as UTF-8")]
     findings = []
     if content.startswith(b"\xef\xbb\xbf"):
@@ -249,7 +246,7 @@ def _best(scores: Mapping[str, float], least: float) -> str:
     return best if scores[best] >= least else ""
 
 
-def _split(text: str, separator: str) -> tuple[list[tuple[int, list[str]]], list[Finding]]:
+def _split(text: str, separator: str) -> tuple[Rows, list[Finding]]:
     lines = text.split("\n")
     long = [n for n, line in enumerate(lines, 1) if len(line) > LONGEST]
     for number in long:
@@ -287,8 +284,6 @@ def _split(text: str, separator: str) -> tuple[list[tuple[int, list[str]]], list
 
 
 # --- The first row ------------------------------------------------------------------------------
-
-Rows = list[tuple[int, list[str]]]
 
 
 def _with_header(rows: Rows, findings: list[Finding]) -> tuple[list[str], Rows, list[Finding]]:
@@ -330,11 +325,8 @@ def _objects(rows: Iterator[Mapping[str, Any]], form: str, findings: list[Findin
         texts = {str(key): _cell(value) for key, value in flat.items()}
         names |= dict.fromkeys(texts)
         cells.append(texts)
-    header = list(names)
-    table = [
-        (number, [row.get(name, "") for name in header]) for number, row in enumerate(cells, 1)
-    ]
-    return Table(table, header, form, findings)
+    table = [(n, [row.get(name, "") for name in names]) for n, row in enumerate(cells, 1)]
+    return Table(table, list(names), form, findings)
 
 
 def _cell(value: object) -> str:
@@ -342,14 +334,6 @@ def _cell(value: object) -> str:
     if isinstance(value, list | tuple):
         return "\n".join(map(_cell, value))
     return str(value) if isinstance(value, str | int | float) else ""
-
-
-def _parquet(path: Path) -> Iterator[Mapping[str, Any]]:
-    def refuse(problem: Problem) -> None:
-        raise DataError(f"{problem.place}: {problem.message}")
-
-    rows = parquet_rows(path, lambda types: list(types), refuse, size=10_000, extra="text")
-    return (row.cells for row in rows)
 
 
 def _json(text: str, path: Path, findings: list[Finding]) -> Iterator[Mapping[str, Any]]:
