@@ -9,8 +9,7 @@ from typing import Any
 from torch import nn
 
 from manyheads.doctor import curves, heads, learned, outputs, weights
-from manyheads.doctor.causes import by_cause
-from manyheads.doctor.finding import Finding
+from manyheads.doctor.finding import Finding, by_cause
 from manyheads.doctor.run_batches import Behaviour, Examined, Samples
 from manyheads.doctor.run_inspection import RunInspection
 from manyheads.errors import ManyheadsError, UsageError
