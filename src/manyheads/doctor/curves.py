@@ -152,16 +152,16 @@ def too_short(history: History, recipe: Recipe) -> Findings:
 
 def overfitting(history: History, recipe: Recipe) -> Findings:
     """Find a validation that became worse while the training loss went on falling."""
-    judged = {name: _worse(history, name) for name in _measured(history)}
+    names = [name for name in measured(history) if name != "val_perplexity"]  # it is the loss
+    judged = {name: _worse(history, name) for name in names}
     worse = {name: found for name, found in judged.items() if found}
-    has_scores = any(not lower_is_better(name) for name in judged)
     scores = [name for name in worse if not lower_is_better(name)]
     if not worse:
         return
-    name = next(iter(scores or worse))
+    name = (scores or [*worse])[0]
     best, last = worse[name]
     course, step = _course(history, name, best, last), int(best["step"])
-    if has_scores and not scores:  # the loss only
+    if not scores and not all(map(lower_is_better, judged)):  # the loss only
         settings = {} if recipe.train.label_smoothing else {"train.label_smoothing": 0.1}
         yield finding("overconfident", course, settings=settings, step=step)
         return
@@ -232,11 +232,11 @@ def _way(history: History) -> np.ndarray | None:
     return (distance - distance[0]) / (distance[-1] - distance[0])
 
 
-def _measured(history: History) -> list[str]:
-    """Name what validations measured, without signs in outputs and what says the same twice."""
+def measured(history: History) -> list[str]:
+    """Name what validations measured, without signs of trouble in outputs."""
     names = dict.fromkeys(name for line in history.validations for name in line)
-    left_out = {f"val_{name}" for name in (*SIGNS, "perplexity")}
-    return [name for name in names if name.startswith("val_") and name not in left_out]
+    signs = {f"val_{name}" for name in SIGNS}
+    return [name for name in names if name.startswith("val_") and name not in signs]
 
 
 def _worse(history: History, name: str) -> tuple[Line, Line] | None:

@@ -18,9 +18,8 @@ from manyheads.errors import (
     UsageError,
 )
 from manyheads.files import remove_unfinished
-from manyheads.fit.changed_scores import changes_of_scores
 from manyheads.fit.elastic_restart import forget_launch, launched_before, note_launch
-from manyheads.fit.observer import PrintObserver, RunObserver, SilentObserver
+from manyheads.fit.observer import PrintObserver, RunObserver, SilentObserver, changes_of_scores
 from manyheads.fit.resumption import store_recipe
 from manyheads.fit.training_watch import TrainingWatch
 from manyheads.measure.stored_model import measure as measure_model

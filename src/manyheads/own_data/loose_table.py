@@ -21,7 +21,7 @@ from manyheads.data.text.languages import base, header_words, is_language_code
 from manyheads.data.text.lines import LONGEST, blocks, ending, refuse
 from manyheads.data.text.rows import parquet_rows
 from manyheads.errors import DataError, NotFoundError, UsageError
-from manyheads.own_data.prepared import EXAMPLES, Finding
+from manyheads.own_data.prepared import EXAMPLES, Finding, finding_of
 from manyheads.strict_json import loads
 
 MOST = 1 << 30  # bytes of a file: all of it is in memory
@@ -200,9 +200,8 @@ def _decode(content: bytes, path: Path) -> tuple[str, str, list[Finding]]:
         line.decode("utf-8") if _is(line, "utf-8") else _legacy(line, legacy) for line in lines
     ]
     name = {"euc_kr": "EUC-KR", "cp1252": "Windows-1252"}[legacy]
-    examples = tuple(f"line {n + 1}: {decoded[n].strip()}" for n in wrong[:EXAMPLES])
-    done = f"not valid UTF-8: read as {name}"
-    findings.append(Finding("invalid-utf8", len(wrong), examples, done))
+    places = [f"line {n + 1}: {decoded[n].strip()}" for n in wrong]
+    findings += finding_of("invalid-utf8", places, f"not valid UTF-8: read as {name}")
     some = sum(not line.isascii() for line in lines) > len(wrong)
     return "\n".join(decoded), f"UTF-8 and {name}" if some else name, findings
 
@@ -251,11 +250,9 @@ def _split(text: str, separator: str) -> tuple[Rows, list[Finding]]:
     long = [n for n, line in enumerate(lines, 1) if len(line) > LONGEST]
     for number in long:
         lines[number - 1] = ""
-    findings = []
-    if long:
-        examples = tuple(f"line {number}" for number in long[:EXAMPLES])
-        done = f"dropped: more than {LONGEST:,} characters"
-        findings.append(Finding("endless-line", len(long), examples, done))
+    places = [f"line {number}" for number in long]
+    done = f"dropped: more than {LONGEST:,} characters"
+    findings = finding_of("endless-line", places, done)
     plain = [
         (number, line.split(separator) if separator else [line])
         for number, line in enumerate(lines, 1)
@@ -292,8 +289,12 @@ def _with_header(rows: Rows, findings: list[Finding]) -> tuple[list[str], Rows, 
     first, rest = [cell.strip().strip("\ufeff") for cell in rows[0][1]], rows[1:]
     if len(first) < 2 or not _is_header(first, [cells for _, cells in rest[:LOOKED_AT]]):
         return [], rows, findings
-    done = "names the columns, and is no example"
-    return first, rest, [*findings, Finding("header", 1, (" | ".join(first),), done)]
+    return first, rest, [*findings, *header_finding(first)]
+
+
+def header_finding(names: Sequence[str]) -> list[Finding]:
+    """Note that the first row is a header."""
+    return finding_of("header", [" | ".join(names)], "names the columns, and is no example")
 
 
 def _is_header(first: list[str], rest: list[list[str]]) -> bool:
@@ -359,9 +360,7 @@ def _json(text: str, path: Path, findings: list[Finding]) -> Iterator[Mapping[st
             yield row
         elif row is not None:
             wrong.append(f"line {number}: {line.strip()}")
-    if wrong:
-        done = "dropped: not valid JSON"
-        findings.append(Finding("invalid-record", len(wrong), tuple(wrong[:EXAMPLES]), done))
+    findings += finding_of("invalid-record", wrong, "dropped: not valid JSON")
 
 
 def _sheet(content: bytes, name: str) -> Iterator[tuple[int, list[str]]]:

@@ -19,8 +19,8 @@ from manyheads.data.text.lines import lines
 from manyheads.data.text.rows import LISTINGS
 from manyheads.errors import DataError, UsageError, nearest
 from manyheads.files import expand_user
-from manyheads.own_data.loose_table import read_table
-from manyheads.own_data.prepared import EXAMPLES, Finding
+from manyheads.own_data.loose_table import header_finding, read_table
+from manyheads.own_data.prepared import Finding, finding_of
 
 SPLITS = {"train": "train", "training": "train", "val": "val", "valid": "val", "dev": "val"}
 SPLITS |= {"validation": "val", "test": "test", "testing": "test"}
@@ -52,9 +52,7 @@ class Found:
 
     def note(self, kind: str, names: Sequence[object], done: str) -> None:
         """Add a finding, if there is anything to name."""
-        if names:
-            examples = tuple(map(str, names[:EXAMPLES]))
-            self.findings.append(Finding(kind, len(names), examples, done))
+        self.findings += finding_of(kind, names, done)
 
 
 Cells = list[tuple[str, ...]]  # of a row, for each column its texts
@@ -197,8 +195,7 @@ def _from_table(
     likely = max(width, key=hits.__getitem__, default=0)
     if not names and any(hits) and not _is_name(rows[0][likely]) and find(rows[0][likely]) is None:
         names = [" ".join(cell) for cell in rows.pop(0)]
-        done = "names the columns, and is no example"
-        findings.append(Finding("header", 1, (" | ".join(names),), done))
+        findings += header_finding(names)
     names = names or [str(n + 1) for n in width]
     chosen = [_column(each, names, table) for each in columns]
     place = chosen[0][1] if chosen else likely

@@ -7,9 +7,11 @@ import csv
 import io
 import math
 import time
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from pathlib import Path
 
 import torch
@@ -36,8 +38,7 @@ from manyheads.fit import recommendation
 from manyheads.own_data.columns import LANGUAGES, SURE
 from manyheads.own_data.picture_files import Found, Picture, find_pictures
 from manyheads.own_data.prepared import Options, Prepared
-from manyheads.own_data.recipe_draft import FULL, VALIDATIONS, Draft
-from manyheads.own_data.speed import measure
+from manyheads.own_data.speed import FULL, VALIDATIONS, Draft, measure
 from manyheads.own_data.text_recipe import vocabulary_size
 from manyheads.streams import generator
 from manyheads.strict_json import dumps
@@ -51,22 +52,9 @@ SAMPLE, CAPTIONS = 300, 50  # images, or images with texts, by which the speed i
 START = "cifar10-cct-2-3x2"
 SIDE, CAPTION_SIDE = 32, 64  # pixels that these models were made for
 EPOCHS = 100  # passes after which more teach little
-_DONE = {
-    "unreadable": "left out",
-    "missing-image": "left out",
-    "blank": "left out: a single colour shows nothing",
-    "tiny": f"left out: a side has fewer than {TINY} pixels",
-    "long": "kept: the model sees their middle",
-    "animated": "kept: the first frame counts",
-    "unusual-mode": "kept: converted while reading",
-    "duplicate": "left out: the same pixels as an earlier image",
-    "conflicting-labels": "left out, both: the same pixels in different classes",
-    "near-duplicate": "kept, on the same side of the split: they look alike",
-    "few-images": f"left out: a class of fewer than {LEAST} images that do not look alike",
-    "rare-class": f"kept: with under {RARE} images, what is measured of the class is luck",
-    "imbalance": "kept: rare classes weigh as much as frequent ones in training",
-    "label-typo": "kept apart: rename them if they are one class",
-}
+_DONE = tomllib.loads(
+    files("manyheads.own_data").joinpath("image_findings.toml").read_text(encoding="utf-8")
+)
 
 
 @dataclass(frozen=True)
@@ -181,6 +169,7 @@ def _divide(found: Found) -> Divided:
     if rest and not found.captions:
         issues |= class_issues(_images(rest, found))
     for kind, done in _DONE.items():
+        done = done.format(TINY=TINY, LEAST=LEAST, RARE=RARE)
         found.note(kind, issues.get(kind, ()), done)
     classes = {label for each in rest for label in each.labels}
     if not rest or len(classes) == 1:

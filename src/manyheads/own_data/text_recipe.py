@@ -10,8 +10,7 @@ from typing import Any
 from manyheads.data.text.formats import Pair
 from manyheads.own_data.continued import Base
 from manyheads.own_data.prepared import Options
-from manyheads.own_data.recipe_draft import FULL, VALIDATIONS, Draft
-from manyheads.own_data.speed import Speed, measure
+from manyheads.own_data.speed import FULL, VALIDATIONS, Draft, Speed, measure
 from manyheads.strict_json import dumps
 
 _WORD = re.compile(r"[^\W\d_]+")
