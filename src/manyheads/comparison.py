@@ -107,7 +107,14 @@ def _translations(
                 f"{name} has {len(system):,} lines, {corpus.origin} {len(corpus):,}: line N must "
                 "be the translation of sentence N."
             )
-    outputs = [_outputs(system, corpus, head, chosen) for system in systems]
+    outputs = []
+    for system in systems:
+        if isinstance(system, Translator):
+            translations, scores, more = measure(system, corpus, chosen, EvaluateRequest())
+            log(system.folder, head | scored(scores) | more)
+            outputs.append(translations)
+        else:
+            outputs.append(system)
     return head, {
         name: [TEXT_METRICS[name].statistics(o, corpus.target, language) for o in outputs]
         for name in chosen
@@ -228,16 +235,3 @@ def _references(recipes: Sequence[TranslateRecipe], request: EvaluateRequest) ->
     lines, digest = read_lines(path)
     head = heading(str(path), [digest], request, None)
     return Corpus(lines, lines, str(path)), ending(path).removeprefix("."), head
-
-
-def _outputs(
-    system: Translator | list[str],
-    corpus: Corpus,
-    head: dict[str, Any],
-    metrics: tuple[TextMetric, ...],
-) -> list[str]:
-    if not isinstance(system, Translator):
-        return system
-    outputs, scores, more = measure(system, corpus, metrics, EvaluateRequest())
-    log(system.folder, head | scored(scores) | more)
-    return outputs

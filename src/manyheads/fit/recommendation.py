@@ -192,13 +192,22 @@ def recommend(data: LabelledImageData, facts: Facts, machine: Machine, table: li
         reasons.append("Nothing like these data was measured by us, so no accuracy is promised.")
         if near is not None:
             reasons.append(f"The nearest, of little relevance to yours: {_said(near, machine)}")
-        if _is_readable_by_init(data.train):
+        is_table = data.train.endswith(LISTINGS) and not data.train.startswith(HUB)
+        if is_table or expand_user(data.train).is_dir():
             reasons.append(
                 "`manyheads init` opens every image, divides them, times a few steps of training "
                 "here and writes a recipe that fits; what cannot be used is named and left out."
             )
-            return Advice(facts, machine, None, None, _init(data), None, [], reasons)
-        command = shlex.join(["manyheads", "train", BEGIN, *settings, *_channels_of(facts)])
+            own = [data.image, data.label] != ["image", "label"]
+            columns = ["--columns", f"{data.image},{data.label}"] if own else []
+            command = shlex.join(["manyheads", "init", data.train, *columns])
+            command += " && manyheads train mine.toml"
+            return Advice(facts, machine, None, None, command, None, [], reasons)
+        if facts.channels == 1:
+            settings.append("image.mode=L")
+        elif facts.channels != 3:
+            settings += ["image.mode=bands", f"image.num_channels={facts.channels}"]
+        command = shlex.join(["manyheads", "train", BEGIN, *settings])
         return Advice(facts, machine, BEGIN, "cnn", command, None, [], reasons)
     best = max(
         like, key=lambda row: (_minutes(row, machine) <= PATIENCE, row.finished, row.accuracy)
@@ -274,22 +283,6 @@ def _about(facts: Facts) -> list[str]:
         ),
     }
     return [note for note, applies in notes.items() if applies]
-
-
-def _is_readable_by_init(name: str) -> bool:
-    return expand_user(name).is_dir() or (name.endswith(LISTINGS) and not name.startswith(HUB))
-
-
-def _init(data: LabelledImageData) -> str:
-    columns = [data.image, data.label] if (data.image, data.label) != ("image", "label") else []
-    options = ["--columns", ",".join(columns)] if columns else []
-    return f"{shlex.join(['manyheads', 'init', data.train, *options])} && manyheads train mine.toml"
-
-
-def _channels_of(facts: Facts) -> list[str]:
-    if facts.channels in (1, 3):
-        return ["image.mode=L"] if facts.channels == 1 else []
-    return ["image.mode=bands", f"image.num_channels={facts.channels}"]
 
 
 def _settings(data: LabelledImageData, facts: Facts) -> list[str]:

@@ -64,7 +64,7 @@ def find_roles(table: Table, wanted: Sequence[str], languages: Sequence[str] = (
     if len(chosen) == 1:
         label = None if wanted else _label(table, chosen[0].number)
         return Roles(chosen[0], label=label)
-    first, second = chosen if wanted else _ordered(table, chosen)
+    first, second = chosen if wanted else sorted(chosen, key=lambda c: _side(table, c.number) or 0)
     if _is_label(table, second.number) and not _is_label(table, first.number):
         return Roles(first, label=second)
     if len(languages) == 2 and (first.language, second.language) == (languages[1], languages[0]):
@@ -143,10 +143,6 @@ def _codes(table: Table, index: int) -> list[str]:
 def _side(table: Table, index: int) -> int | None:
     words = _words(table, index)
     return next((_SIDES[word] for word in words if word in _SIDES and not _ABOUT & {*words}), None)
-
-
-def _ordered(table: Table, pair: Sequence[Column]) -> Sequence[Column]:
-    return sorted(pair, key=lambda each: _side(table, each.number) or 0)
 
 
 def _is_label(table: Table, index: int) -> bool:

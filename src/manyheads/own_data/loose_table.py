@@ -196,9 +196,9 @@ def _decode(content: bytes, path: Path) -> tuple[str, str, list[Finding]]:
         lines = content.split(b"\n")
     wrong = [number for number, line in enumerate(lines) if not _is(line, "utf-8")]
     legacy = "euc_kr" if all(_is(lines[number], "euc_kr") for number in wrong) else "cp1252"
-    decoded = [
-        line.decode("utf-8") if _is(line, "utf-8") else _legacy(line, legacy) for line in lines
-    ]
+    # Five bytes that Windows-1252 leaves open are those of Latin-1.
+    tried = ("utf-8", legacy, "latin-1")
+    decoded = [line.decode(next(each for each in tried if _is(line, each))) for line in lines]
     name = {"euc_kr": "EUC-KR", "cp1252": "Windows-1252"}[legacy]
     places = [f"line {n + 1}: {decoded[n].strip()}" for n in wrong]
     findings += finding_of("invalid-utf8", places, f"not valid UTF-8: read as {name}")
@@ -212,11 +212,6 @@ def _is(line: bytes, encoding: str) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def _legacy(line: bytes, encoding: str) -> str:
-    """Decode a line; five bytes that Windows-1252 leaves open are those of Latin-1."""
-    return line.decode(encoding if _is(line, encoding) else "latin-1")
 
 
 # --- From text to rows --------------------------------------------------------------------------
@@ -318,14 +313,10 @@ def _is_header(first: list[str], rest: list[list[str]]) -> bool:
 
 
 def _objects(rows: Iterator[Mapping[str, Any]], form: str, findings: list[Finding]) -> Table:
-    names: dict[str, None] = {}
-    cells = []
-    for row in rows:
-        nested = row.get("translation")
-        flat = nested if isinstance(nested, Mapping) else row
-        texts = {str(key): _cell(value) for key, value in flat.items()}
-        names |= dict.fromkeys(texts)
-        cells.append(texts)
+    nested = ((row, row.get("translation")) for row in rows)
+    flat = (inner if isinstance(inner, Mapping) else row for row, inner in nested)
+    cells = [{str(key): _cell(value) for key, value in row.items()} for row in flat]
+    names = dict.fromkeys(name for row in cells for name in row)
     table = [(n, [row.get(name, "") for name in names]) for n, row in enumerate(cells, 1)]
     return Table(table, list(names), form, findings)
 

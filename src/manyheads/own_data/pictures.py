@@ -150,10 +150,15 @@ def _language(text: str) -> str:
 def _divide(found: Found) -> Divided:
     """Open every image once, leave out what teaches nothing, and divide the rest."""
     if found.captions:
-        found.pictures = [_repaired(each) for each in found.pictures]
+        for number, each in enumerate(found.pictures):
+            texts = dict.fromkeys((code, repaired(text, code)) for code, text in each.texts)
+            found.pictures[number] = replace(each, texts=tuple(own for own in texts if own[1]))
     images = _images(found.pictures, found)
     facts = recommendation.look(images)
-    seen = look(images, _preprocessing(facts), threads=torch.get_num_threads())
+    preprocessing = Preprocessing(height=SIDE, width=SIDE)
+    if facts.channels not in (1, 3):
+        preprocessing = replace(preprocessing, mode="bands", num_channels=facts.channels)
+    seen = look(images, preprocessing, threads=torch.get_num_threads())
     used = _without_copies(found, seen)
     pictures, numbers = list(used.values()), {n: index for index, n in enumerate(used)}
     near = [(seen.readable[one], seen.readable[other]) for one, other in alike(seen, NEAR)]
@@ -182,11 +187,6 @@ def _divide(found: Found) -> Divided:
     return Divided(found, facts, _split(groups, pictures, found))
 
 
-def _repaired(picture: Picture) -> Picture:
-    texts = ((code, repaired(text, code)) for code, text in picture.texts)
-    return replace(picture, texts=tuple(dict.fromkeys(each for each in texts if each[1])))
-
-
 def _images(pictures: Sequence[Picture], found: Found) -> ImageSet:
     paths = [each.path for each in pictures]
     several = found.multi_label
@@ -199,12 +199,6 @@ def _images(pictures: Sequence[Picture], found: Found) -> ImageSet:
         origin=found.seen,
         files=paths,
     )
-
-
-def _preprocessing(facts: recommendation.Facts) -> Preprocessing:
-    if facts.channels in (1, 3):
-        return Preprocessing(height=SIDE, width=SIDE)
-    return Preprocessing(height=SIDE, width=SIDE, mode="bands", num_channels=facts.channels)
 
 
 def _without_copies(found: Found, seen: Seen) -> dict[int, Picture]:

@@ -180,10 +180,6 @@ def _tsv(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
     return _table(path, tsv_rows(path, report), columns, report, no_tab, width)
 
 
-def _csv(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
-    return _table(path, csv_rows(path, report), columns, report, "only one field.")
-
-
 def _table(
     path: Path,
     rows: Iterator[tuple[int, list[str] | None]],
@@ -266,10 +262,6 @@ def _texts(rows: Iterable[Row], columns: Columns, report: Report) -> Iterator[Pa
                 break
         else:
             yield Pair(number, *texts)
-
-
-def _jsonl(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
-    return _texts(json_rows(path, report), columns, report)
 
 
 def _parquet(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
@@ -449,8 +441,10 @@ def _decoder(head: bytes) -> codecs.IncrementalDecoder | None:
 
 FORMATS: dict[str, Reader] = {
     ".tsv": _tsv,
-    ".csv": _csv,
-    ".jsonl": _jsonl,
+    ".csv": lambda path, columns, report: _table(
+        path, csv_rows(path, report), columns, report, "only one field."
+    ),
+    ".jsonl": lambda path, columns, report: _texts(json_rows(path, report), columns, report),
     ".parquet": _parquet,
     ".tmx": _tmx,
 }
