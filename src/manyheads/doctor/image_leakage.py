@@ -7,14 +7,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from manyheads.data.checks import leakage
 from manyheads.data.checks.image_checks import look
-from manyheads.data.checks.leakage import (
-    find_mark,
-    in_order,
-    name_pattern,
-    neighbours,
-    predictiveness,
-)
 from manyheads.data.images.image_set import ImageSet, Preprocessing
 from manyheads.data.images.pixels import Pixels
 from manyheads.doctor.finding import SHOWN, Findings, finding
@@ -77,7 +71,7 @@ def mark(sample: ImageSample, preprocessing: Preprocessing) -> Findings:
         return
     some = _some(images, 1000)
     pixels = Pixels(some, preprocessing)[np.arange(len(some))].numpy()
-    spot = find_mark(pixels, some.labels, max_std=STEADY, min_gap=APART)
+    spot = leakage.find_mark(pixels, some.labels, max_std=STEADY, min_gap=APART)
     if spot is None or spot.right < TOLD:
         return
     values = ", ".join(
@@ -107,7 +101,7 @@ def file_properties(sample: ImageSample) -> Findings:
     for what, values in _properties(some):
         if not 1 < len(set(values)) <= max(2, len(values) // VARIED):
             continue
-        share = predictiveness(values, some.labels)
+        share = leakage.predictiveness(values, some.labels)
         if share < TOLD:
             continue
         examples = {values[n]: n for n in reversed(range(len(some)))}
@@ -139,7 +133,7 @@ def _properties(images: ImageSet) -> Iterator[tuple[str, list[str]]]:
     yield "colour mode", modes
     yield "format", [Path(name).suffix.lower() or "none" for name in images.names]
     # A folder a class names its images as it likes; a table or one folder for all should not.
-    patterns = [name_pattern(name) for name in images.names]
+    patterns = [leakage.name_pattern(name) for name in images.names]
     own = {c.casefold() for c in images.classes}
     folders = {Path(name).parent.name.casefold() for name in images.names}
     if not folders & own and not any(c in p.casefold() for p in set(patterns) for c in own):
@@ -154,7 +148,7 @@ def series(sample: ImageSample) -> Findings:
         return
     labels = train.images.labels[train.readable], valid.images.labels[valid.readable]
     names = [[each.name(place) for place in range(len(each.digests))] for each in (train, valid)]
-    pairs = neighbours(names[0], names[1], labels)
+    pairs = leakage.neighbours(names[0], names[1], labels)
     if len(pairs) < 20:  # of fewer, a share says nothing
         return
     distance = [_differ(valid.bits[one], train.bits[other]) for one, other in pairs]
@@ -163,7 +157,7 @@ def series(sample: ImageSample) -> Findings:
     # of names, half of the class away from the neighbour.
     by_class: dict[int, list[int]] = {}
     rank = {}
-    for index in in_order(names[0]):
+    for index in leakage.in_order(names[0]):
         same = by_class.setdefault(int(labels[0][index]), [])
         rank[index] = len(same)
         same.append(index)

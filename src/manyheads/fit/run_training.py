@@ -25,18 +25,9 @@ from manyheads.fit.training_watch import TrainingWatch
 from manyheads.measure.stored_model import measure as measure_model
 from manyheads.predict.load import load
 from manyheads.predict.task_pipeline import Pipeline, pipeline_of
+from manyheads.project import folder
 from manyheads.project.base_recipe import Recipe, read_recipe, write_recipe
 from manyheads.project.capacity import check_memory
-from manyheads.project.folder import (
-    CACHE,
-    check_out,
-    inputs,
-    refresh_manifest,
-    versions,
-    write_json,
-    write_manifest,
-    write_weights,
-)
 from manyheads.project.lock import LOCK, locked
 from manyheads.project.paths import allow, find_recipe
 from manyheads.streams import stream
@@ -137,7 +128,7 @@ def _train(
     first = rank == 0
     with agreed():
         if first:
-            check_out(out, resume=resume or launched_before(out))
+            folder.check_out(out, resume=resume or launched_before(out))
             note_launch(out)
     threads = set_threads(recipe.train.threads)
     observer.say(f"reading {recipe.data.train}")
@@ -160,14 +151,14 @@ def _train(
             rewritten = store_recipe(out, resolved, recipe.train, observer.say)
             write_inputs(out)
             if rewritten:
-                refresh_manifest(out, [n for n in REWRITTEN if (out / n).exists()])
+                folder.refresh_manifest(out, [n for n in REWRITTEN if (out / n).exists()])
     with agreed():
-        parts = inputs(out, recipe)
+        parts = folder.inputs(out, recipe)
         _refuse_other_inputs(out, parts)
         if not on_first(lambda: checkpoints(out / "state")):  # else the weights have learned since
             record = pipeline.initialize(model, recipe, out) or {}
             if record and first:
-                write_json(out / "start.json", record)
+                folder.write_json(out / "start.json", record)
             for side, entry in record.items():
                 observer.say(f"{side}: {len(entry['tensors'])} tensors from {entry['model']}")
     shared = f", {world} ranks ({recipe.train.parallel})" if world > 1 else ""
@@ -175,8 +166,8 @@ def _train(
     observer.say(f"{parameters:,} parameters, threads: {threads}{shared}")
 
     def keep(model: nn.Module) -> None:
-        write_weights(out, model, recipe.train.save_dtype)
-        write_manifest(out, recipe, precision)
+        folder.write_weights(out, model, recipe.train.save_dtype)
+        folder.write_manifest(out, recipe, precision)
 
     model.to(device, memory_format=recipe.train.memory_format)  # type: ignore[call-overload]
     precision = on_first(lambda: _precision(recipe, model, task, out, observer))
@@ -202,7 +193,7 @@ def _train(
             settings,
             out,
             seed=recipe.seed,
-            environment=versions() | here | environment | parts,
+            environment=folder.versions() | here | environment | parts,
             save_best=keep,
             observer=watch or observer,
         )
@@ -230,7 +221,7 @@ def _train(
 
 
 def _measure(recipe: Recipe, out: Path, pipeline: Pipeline[Any, Any]) -> dict[str, Any]:
-    shutil.rmtree(out / CACHE, ignore_errors=True)
+    shutil.rmtree(out / folder.CACHE, ignore_errors=True)
     predictor = load(out, threads=recipe.train.threads or None)
     request = pipeline.after_training(predictor)
     line = measure_model(predictor, request.model_copy(update={"limit": recipe.evaluate.limit}))

@@ -16,17 +16,9 @@ from pathlib import Path
 
 import torch
 
+from manyheads.data.checks import image_checks
 from manyheads.data.checks.clean import repaired
 from manyheads.data.checks.held_out_images import join
-from manyheads.data.checks.image_checks import (
-    RARE,
-    TINY,
-    UNBALANCED,
-    Seen,
-    alike,
-    class_issues,
-    look,
-)
 from manyheads.data.checks.image_fingerprints import repeated
 from manyheads.data.even_sample import evenly_spaced
 from manyheads.data.images.image_file import read_content
@@ -158,10 +150,12 @@ def _divide(found: Found) -> Divided:
     preprocessing = Preprocessing(height=SIDE, width=SIDE)
     if facts.channels not in (1, 3):
         preprocessing = replace(preprocessing, mode="bands", num_channels=facts.channels)
-    seen = look(images, preprocessing, threads=torch.get_num_threads())
+    seen = image_checks.look(images, preprocessing, threads=torch.get_num_threads())
     used = _without_copies(found, seen)
     pictures, numbers = list(used.values()), {n: index for index, n in enumerate(used)}
-    near = [(seen.readable[one], seen.readable[other]) for one, other in alike(seen, NEAR)]
+    near = [
+        (seen.readable[one], seen.readable[other]) for one, other in image_checks.alike(seen, NEAR)
+    ]
     pairs = [(numbers[a], numbers[b]) for a, b in near if a in numbers and b in numbers]
     groups = join(len(pictures), [*pairs, *_same_texts(pictures)])
     sizes = Counter(_class(pictures[group[0]], found) for group in groups)
@@ -172,9 +166,9 @@ def _divide(found: Found) -> Divided:
     issues["near-duplicate"] = [f"{pictures[b].path} ~ {pictures[a].path}" for a, b in pairs]
     issues["few-images"] = [f"{name or 'all'} ({sizes[name]})" for name in few]
     if rest and not found.captions:
-        issues |= class_issues(_images(rest, found))
+        issues |= image_checks.class_issues(_images(rest, found))
     for kind, done in _DONE.items():
-        done = done.format(TINY=TINY, LEAST=LEAST, RARE=RARE)
+        done = done.format(LEAST=LEAST, checks=image_checks)
         found.note(kind, issues.get(kind, ()), done)
     classes = {label for each in rest for label in each.labels}
     if not rest or len(classes) == 1:
@@ -201,7 +195,7 @@ def _images(pictures: Sequence[Picture], found: Found) -> ImageSet:
     )
 
 
-def _without_copies(found: Found, seen: Seen) -> dict[int, Picture]:
+def _without_copies(found: Found, seen: image_checks.Seen) -> dict[int, Picture]:
     """Return the images to keep by number: of copies the first, with the texts of all."""
     names = {name for kind in ("blank", "tiny") for name in seen.issues.get(kind, ())}
     used = {n: found.pictures[n] for n in seen.readable if str(found.pictures[n].path) not in names}
@@ -316,7 +310,7 @@ class _Draft(Draft):
             shift=self.side // 16,
             trivial=not captions and not channels,
             metric="chrf" if captions else "map" if found.multi_label else "accuracy",
-            unbalanced=counts and max(counts) > UNBALANCED * min(counts),
+            unbalanced=counts and max(counts) > image_checks.UNBALANCED * min(counts),
         )
         return "\n".join([*lines, ""])
 
