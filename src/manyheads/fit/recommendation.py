@@ -139,11 +139,9 @@ def look(images: ImageSet) -> Facts:
         channels[_channels(image)] += 1
     if not sides:
         raise DataError(f"{images.origin}: none of {unreadable} images looked at can be read.")
-    counts = (
-        images.labels.sum(axis=0)
-        if images.multi_label
-        else np.bincount(images.labels, minlength=len(images.classes))
-    )
+    counts = images.labels.sum(axis=0)
+    if not images.multi_label:
+        counts = np.bincount(images.labels, minlength=len(images.classes))
     return Facts(
         images=len(images),
         classes=len(images.classes),
@@ -209,9 +207,7 @@ def recommend(data: LabelledImageData, facts: Facts, machine: Machine, table: li
             settings += ["image.mode=bands", f"image.num_channels={facts.channels}"]
         command = shlex.join(["manyheads", "train", BEGIN, *settings])
         return Advice(facts, machine, BEGIN, "cnn", command, None, [], reasons)
-    best = max(
-        like, key=lambda row: (_minutes(row, machine) <= PATIENCE, row.finished, row.accuracy)
-    )
+    best = max(like, key=lambda r: (_minutes(r, machine) <= PATIENCE, r.finished, r.accuracy))
     spoken = [row for row in like if row.family == best.family and row.finished]
     expected = _range(spoken, facts) if spoken else None
     reasons += [_said(row, machine) for row in sorted(like, key=lambda row: -row.accuracy)]

@@ -44,10 +44,16 @@ def write_page(
     ended = "finished" if done >= steps else "stopped"
     state = ended if left is None else f"about {duration(left)} left"
     spent = max((line.get("seconds", 0.0) for line in history.training), default=0.0)
+    marks = [(float(each.step), each.kind) for each in findings if each.step is not None]
+    losses = list(zip(history.steps.tolist(), history.losses.tolist(), strict=True))
+    curves = [curve_svg("training loss", losses, last=steps, marks=marks)]
+    for metric in measured(history):
+        points = [(line["step"], line[metric]) for line in history.validations if metric in line]
+        curves.append(curve_svg(metric, points, last=steps))
     body = [
         f"<p>Step {done:,} of {steps:,}, {state}; {duration(spent)} of training so far.</p>",
         f'<progress max="{steps}" value="{done}"></progress>',
-        *_curves(history, findings, steps),
+        *curves,
         _scores(history),
         *_said(findings),
         _examples(examples),
@@ -56,15 +62,6 @@ def write_page(
     ]
     reload = None if left is None else RELOAD
     write_text(folder / PAGE, plain_page(name, body, title=f"{name}: step {done:,}", reload=reload))
-
-
-def _curves(history: History, findings: Sequence[Finding], steps: int) -> Iterable[str]:
-    marks = [(float(each.step), each.kind) for each in findings if each.step is not None]
-    losses = list(zip(history.steps.tolist(), history.losses.tolist(), strict=True))
-    yield curve_svg("training loss", losses, last=steps, marks=marks)
-    for metric in measured(history):
-        points = [(line["step"], line[metric]) for line in history.validations if metric in line]
-        yield curve_svg(metric, points, last=steps)
 
 
 def _scores(history: History) -> str:
