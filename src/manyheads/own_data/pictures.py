@@ -239,9 +239,9 @@ def _split(
     parts: dict[str, list[Picture]] = {part: [] for part in PARTS}
     waiting: dict[str, list[Sequence[int]]] = {}
     for group in groups:
-        said = {pictures[n].split for n in group}
-        if given := [part for part in ("test", "val") if part in said]:
-            parts[given[0]] += [pictures[n] for n in group]
+        splits = {pictures[n].split for n in group}
+        if held := [part for part in ("test", "val") if part in splits]:
+            parts[held[0]] += [pictures[n] for n in group]
         else:
             waiting.setdefault(_class(pictures[group[0]], found), []).append(group)
     named = {part for part, own in parts.items() if own}
@@ -292,13 +292,10 @@ class _Draft(Draft):
         counts = divided.count("train").values()
         lines = self.fill(
             "image_recipe.template",
-            **{part: len(own) for part, own in parts.items()},
+            parts,
+            divided=divided,
             root=dumps(root),
-            found=found,
             task="caption" if captions else "classify",
-            ending=divided.ending,
-            multi_label=found.multi_label,
-            captions=captions,
             captioner=captions and start is None,
             classifier=not captions and start is None,
             languages="\n".join(f"{dumps(code)} = [{dumps(code)}]" for code in codes),
@@ -323,10 +320,10 @@ class _Draft(Draft):
         few = sorted(name for name, number in counts.items() if number < FEW)
         return self.fill(
             "image_expectations.template",
-            **{part: len(own) for part, own in divided.parts.items()},
+            divided.parts,
+            divided=divided,
             passes=passes,
             hurried=self.speed and passes < 20 and self.minutes > 0.5 * minutes,
-            captions=captions,
             single_label=not captions and not divided.found.multi_label,
             most=most,
             share=100 * count / val,
@@ -336,7 +333,6 @@ class _Draft(Draft):
             least=FEW,
             shown=", ".join(few[:5]) + ", ..." * (len(few) > 5),
             larger=not captions and divided.facts.side >= 4 * self.side,
-            side=divided.facts.side,
         )
 
 

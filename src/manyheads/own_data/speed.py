@@ -5,9 +5,11 @@ A recipe is first drafted to be timed, then with the steps that the minutes allo
 
 import math
 import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files as package_files
 from pathlib import Path
+from string import Formatter
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
@@ -50,11 +52,15 @@ class Draft:
     every: int = 100  # steps between validations
     minutes: float = math.nan
 
-    def fill(self, template: str, **values: Any) -> list[str]:
+    def fill(
+        self, template: str, parts: Mapping[str, Sequence[object]], **values: Any
+    ) -> list[str]:
         """Return the lines of a template beside this file, its {names} filled.
 
         A line "@name ..." stands only where this value is true, "@!name ..." where it is not.
+        `size[name]` is the number of examples of a part.
         """
+        values |= {"size": {name: len(own) for name, own in parts.items()}}
         values |= {"draft": self, "speed": self.speed, "times": self.steps // self.every}
         values |= {"precision": self.speed.precision if self.speed else "auto"}
         values |= {"path": shlex.quote(str(recipe_path(self.out)))}
@@ -64,7 +70,7 @@ class Draft:
         for line in text.splitlines():
             condition, _, rest = line.partition(" ") if line[:1] == "@" else ("", "", line)
             name = condition.lstrip("@!")
-            if not name or bool(values[name]) != ("!" in condition):
+            if not name or bool(Formatter().get_field(name, (), values)[0]) != ("!" in condition):
                 lines.append(rest.format(**values))
         return lines
 

@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from manyheads.data.text.formats import Pair
 from manyheads.own_data.continued import Base
@@ -111,24 +110,19 @@ class _Draft(Draft):
         spent = self.steps * speed.step + validations * speed.validation
         self.minutes = spent / FULL / 60
 
-    def facts(self) -> dict[str, Any]:
-        """Return what the recipe and the expectations are made of."""
-        texts, base = self.texts, self.base
-        counts = {"count": len(texts.train), **{k: len(own) for k, own in texts.parts.items()}}
-        kinds = {"target": texts.target, "labelled": texts.labelled}
-        pairs = texts.target and not texts.labelled
-        return {"texts": texts, "base": base, **counts, **kinds, "pairs": pairs}
-
     def write(self, root: str) -> str:
         """Write the recipe."""
         texts, size, base = self.texts, self.size, self.base
         general = "general" in texts.parts
         lines = self.fill(
             "text_recipe.template",
-            **self.facts() | {"general": general},
+            texts.parts,
+            texts=texts,
+            pairs=texts.what == "pairs",
+            model=size,
             root=dumps(root),
-            size=size,
             continues=f"; continues {base.name}" if base else "",
+            general=general,
             alone=base and not general,
             new=texts.target and not base,
             vocabulary=vocabulary_size(side for pair in texts.train for side in pair[1:]),
@@ -145,11 +139,11 @@ class _Draft(Draft):
         hurried = passes < 5 and self.minutes > 0.5 * minutes and self.base is None
         known = {word for pair in texts.train for word in _WORD.findall(pair.source.lower())}
         held = [word for pair in texts.parts["val"] for word in _WORD.findall(pair.source.lower())]
-        facts = self.facts()
-        translator, few = facts["pairs"] and self.base is None, len(texts.train) < FEW
+        translator, few = texts.what == "pairs" and self.base is None, len(texts.train) < FEW
         return self.fill(
             "text_expectations.template",
-            **facts,
+            texts.parts,
+            texts=texts,
             passes=passes,
             hurried=hurried,
             spare=self.minutes < 0.7 * minutes and not hurried,
