@@ -13,7 +13,6 @@ from manyheads.doctor.run_batches import (
     Behaviour,
     Examined,
     Learned,
-    Predictions,
     Samples,
     mean_loss,
 )
@@ -42,11 +41,27 @@ def from_losses(seen: Behaviour) -> Examined:
 
 def from_answers(seen: Behaviour) -> Examined:
     """Find a model of classes or tokens whose answer is always the same."""
-    answers = seen.samples.predictions(seen.model, seen.samples.valid)
-    if answers is None:
+    model, samples, run, _ = seen
+    if (answers := samples.predictions(model, samples.valid)) is None:
         return Examined([])
-    findings = one_answer(answers, seen.samples, seen.run.recipe, seen.run.history.last_step)
-    return Examined([*findings], [f"answers: {len(answers[0]):,} to validation data"])
+    given, right = answers[0].argmax(dim=1), answers[1]
+    values, counts = given.unique(return_counts=True)
+    answer = int(values[counts.argmax()])
+    share = float(counts.max()) / len(given)
+    deserved = float((right == answer).float().mean())
+    examined = Examined([], [f"answers: {len(given):,} to validation data"])
+    if share < ONE_ANSWER or deserved > RARER or len(right) < 2:
+        return examined
+    more, settings = samples.remedy
+    found = finding(
+        "one-answer",
+        f"{samples.class_name(answer)} is {100 * share:.0f}% of {len(given):,} answers to "
+        f"validation data, and right for {100 * deserved:.0f}%",
+        settings=gentler(run.recipe) | settings,
+        step=run.history.last_step,
+        more=more,
+    )
+    return examined._replace(findings=[found])
 
 
 def nothing_learned(
@@ -102,26 +117,6 @@ def by_heart(learned: Learned, samples: Samples, recipe: Recipe, step: int) -> F
             settings=more_dropout(recipe, 0.2) | pipeline_of(recipe).against_memorising(recipe),
             step=step,
         )
-
-
-def one_answer(answers: Predictions, samples: Samples, recipe: Recipe, step: int) -> Findings:
-    """Find an answer that is given far more often than it is right."""
-    given, right = answers[0].argmax(dim=1), answers[1]
-    values, counts = given.unique(return_counts=True)
-    answer = int(values[counts.argmax()])
-    share = float(counts.max()) / len(given)
-    deserved = float((right == answer).float().mean())
-    if share < ONE_ANSWER or deserved > RARER or len(right) < 2:
-        return
-    more, settings = samples.remedy
-    yield finding(
-        "one-answer",
-        f"{samples.class_name(answer)} is {100 * share:.0f}% of {len(given):,} answers to "
-        f"validation data, and right for {100 * deserved:.0f}%",
-        settings=gentler(recipe) | settings,
-        step=step,
-        more=more,
-    )
 
 
 def from_features(behaviour: Behaviour) -> Examined:
