@@ -24,10 +24,8 @@ from manyheads.data.even_sample import evenly_spaced
 from manyheads.data.images.image_file import read_content
 from manyheads.data.images.image_set import ImageSet, Preprocessing, labelled
 from manyheads.data.text.encoding import is_valid_unicode
-from manyheads.data.text.language_guess import guess
 from manyheads.errors import DataError
 from manyheads.fit import recommendation
-from manyheads.own_data.columns import LANGUAGES, SURE
 from manyheads.own_data.picture_files import Found, Picture, find_pictures
 from manyheads.own_data.prepared import Options, Prepared
 from manyheads.own_data.speed import FULL, VALIDATIONS, Draft, measure
@@ -108,7 +106,7 @@ def prepare_images(path: Path, out: Path, options: Options) -> Prepared:
         DataError: there are no images, no classes or texts, or too few.
         UsageError: no such column.
     """
-    found = find_pictures(path, options.columns, _language)
+    found = find_pictures(path, options.columns)
     odd = [ascii(str(e.path)) for e in found.pictures if not is_valid_unicode(str(e.path))]
     found.note("invalid-utf8", odd, "left out: the name of the file is not UTF-8")
     found.pictures = [each for each in found.pictures if is_valid_unicode(str(each.path))]
@@ -128,12 +126,6 @@ def prepare_images(path: Path, out: Path, options: Options) -> Prepared:
         files=divided.files(),
         expect=expect,
     )
-
-
-def _language(text: str) -> str:
-    """Guess the code of a language; English if nothing speaks clearly for another."""
-    (best, first), (_, second), *_ = guess(text, LANGUAGES)
-    return best if first > SURE * second else "en"
 
 
 # --- Checking and dividing ----------------------------------------------------------------------
