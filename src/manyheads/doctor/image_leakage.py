@@ -17,6 +17,7 @@ from manyheads.doctor.text_leakage import MANY, SOME
 from manyheads.errors import DataError
 
 TRAIN_IMAGES, VALID_IMAGES = 5_000, 1_000
+FEW = 1000  # training images by whose pixels and files the class is guessed
 
 # Grey levels of 255. JPEG moves a plain area by 1 or 2; content varies by 30 and more.
 STEADY, APART = 4.0, 8.0
@@ -35,9 +36,19 @@ class ImageSample:
     def __init__(self, train: ImageSet, valid: ImageSet) -> None:
         self.train = _some(train, TRAIN_IMAGES)
         self.valid = _some(valid, VALID_IMAGES)
+        self.few = _some(self.train, FEW)
         self.share = len(self.train) / len(train)  # of the training data
         threads = torch.get_num_threads()
         self.seen = look(self.train, threads=threads), look(self.valid, threads=threads)
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether there are several classes, and none is nearly all."""
+        images = self.train
+        if images.multi_label or len(images) < 2:
+            return False
+        counts = np.bincount(images.labels, minlength=len(images.classes))
+        return bool(counts.max() <= COMMON * counts.sum())
 
 
 def _some(images: ImageSet, wanted: int) -> ImageSet:
@@ -66,10 +77,7 @@ def images_seen_before(sample: ImageSample) -> Findings:
 
 def mark(sample: ImageSample, preprocessing: Preprocessing) -> Findings:
     """Find an unchanging spot of the images that predicts the class."""
-    images = sample.train
-    if not _has_classes(images):
-        return
-    some = _some(images, 1000)
+    some = sample.few
     pixels = Pixels(some, preprocessing)[np.arange(len(some))].numpy()
     spot = leakage.find_mark(pixels, some.labels, max_std=STEADY, min_gap=APART)
     if spot is None or spot.right < TOLD:
@@ -94,10 +102,7 @@ def mark(sample: ImageSample, preprocessing: Preprocessing) -> Findings:
 
 def file_properties(sample: ImageSample) -> Findings:
     """Find a size, format or name of the files that predicts the class."""
-    images = sample.train
-    if not _has_classes(images):
-        return
-    some = _some(images, 1000)
+    some = sample.few
     for what, values in _properties(some):
         if not 1 < len(set(values)) <= max(2, len(values) // VARIED):
             continue
@@ -143,8 +148,7 @@ def _properties(images: ImageSet) -> Iterator[tuple[str, list[str]]]:
 def series(sample: ImageSample) -> Findings:
     """Find validation images that were drawn from within series, next to near copies."""
     train, valid = sample.seen
-    few = min(len(train.bits), len(valid.bits)) < 2
-    if few or sample.share < 1 or not _has_classes(sample.train):
+    if min(len(train.bits), len(valid.bits)) < 2 or sample.share < 1:
         return
     labels = train.images.labels[train.readable], valid.images.labels[valid.readable]
     names = [[each.name(place) for place in range(len(each.digests))] for each in (train, valid)]
@@ -183,11 +187,3 @@ def series(sample: ImageSample) -> Findings:
 
 def _differ(one: np.ndarray, other: np.ndarray) -> int:
     return int(np.bitwise_count(one ^ other).sum(dtype=int))
-
-
-def _has_classes(images: ImageSet) -> bool:
-    """Tell whether there are several classes, and none is nearly all."""
-    if images.multi_label or len(images) < 2:
-        return False
-    counts = np.bincount(images.labels, minlength=len(images.classes))
-    return bool(counts.max() <= COMMON * counts.sum())
