@@ -27,6 +27,7 @@ from manyheads.train.training_task import lower_is_better
 LEVEL = 0.05  # a difference whose p-values are not below it is called none
 FOR_FILES: tuple[TextMetric, ...] = ("bleu", "chrf")  # where no recipe names metrics
 HEADING = ("data", "split", "registered", "sha256", "final")
+Tables = dict[str, list[Any]]  # for each metric the statistics of the systems
 References = tuple[Corpus, str, dict[str, Any]]  # with their language and the heading of scores
 
 
@@ -96,7 +97,7 @@ def _translations(
     recipes: Sequence[Any],
     request: EvaluateRequest,
     metrics: Sequence[TextMetric],
-) -> tuple[Line, dict[str, list[Any]]]:
+) -> tuple[Line, Tables]:
     """Translate what the systems are compared on, and return the statistics by metric."""
     of_recipes = [name for recipe in recipes for name in recipe.evaluate.metrics]
     chosen = tuple(dict.fromkeys([*(of_recipes if recipes else FOR_FILES), *metrics]))
@@ -121,9 +122,7 @@ def _translations(
     }
 
 
-def _measured(
-    systems: Sequence[Predictor], request: EvaluateRequest
-) -> tuple[Line, dict[str, list[Any]]]:
+def _measured(systems: Sequence[Predictor], request: EvaluateRequest) -> tuple[Line, Tables]:
     """Measure models of another task: statistics by metric, or scores where there are none."""
     pipeline = pipeline_of(systems[0].folder.recipe)
     statistics = pipeline.part("evaluation", "statistics")

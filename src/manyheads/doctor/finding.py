@@ -36,8 +36,7 @@ Findings = Iterator[Finding]  # what a check yields
 @cache
 def texts(table: str = "findings") -> dict[str, dict[str, Any]]:
     """Read severity, message and remedy of every kind, or another table beside this file."""
-    path = files("manyheads.doctor").joinpath(f"{table}.toml")
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+    return tomllib.loads(files(__package__).joinpath(f"{table}.toml").read_text("utf-8"))
 
 
 FOLLOWS, CONTRADICTED = texts("causes")["follows"], texts("causes")["contradicted"]

@@ -111,7 +111,7 @@ class Advice:
 @cache
 def measured() -> list[Row]:
     """Read the table."""
-    text = files("manyheads.fit").joinpath("measured.json").read_text(encoding="utf-8")
+    text = files(__package__).joinpath("measured.json").read_text("utf-8")
     return [Row(**row) for row in json.loads(text)]
 
 

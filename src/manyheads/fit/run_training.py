@@ -171,12 +171,8 @@ def _train(
 
     model.to(device, memory_format=recipe.train.memory_format)  # type: ignore[call-overload]
     precision = on_first(lambda: _precision(recipe, model, task, out, observer))
-    here = {
-        "threads": str(threads),
-        "device": device.type,
-        "precision": precision,
-        "ranks": str(world),
-    }
+    here = {"threads": str(threads), "device": device.type, "precision": precision}
+    here["ranks"] = str(world)
     settings = replace(recipe.train, precision=precision)
     watch = None
     if first:

@@ -18,9 +18,8 @@ _SIDES |= {"reference": 1}
 _LABELS = {"label", "class", "category", "sentiment", "intent"}
 _ABOUT = {"language", "lang", "code", "id"}
 _CODES = {name.lower(): code for code, name in NAMES.items()}
-_NO_TEXT = re.compile(
-    r"[\d\W_]*|[^\s/\\@]*[/\\@]\S*|(?:[^\W\d]|-)*\d[\w-]*"
-)  # numbers, paths, names
+# Numbers, paths, names.
+_NO_TEXT = re.compile(r"[\d\W_]*|[^\s/\\@]*[/\\@]\S*|(?:[^\W\d]|-)*\d[\w-]*")
 
 
 class Column(NamedTuple):

@@ -150,10 +150,9 @@ def _from_folders(path: Path, images: Sequence[Path]) -> Found:
     form = "one folder a class" + (" in each of train, val, test" if split else "")
     found = Found(pictures, f"{path}: {len(images):,} images, {form}")
     used = {parent for each in images for parent in each.parents}
-    empty = [each for each in path.iterdir() if each.is_dir() and not {each} & used]
-    found.note(
-        "empty-class", [e for e in empty if not _is_hidden(e.relative_to(path))], "no images"
-    )
+    unused = [each for each in path.iterdir() if each.is_dir() and not {each} & used]
+    empty = [each for each in unused if not _is_hidden(each.relative_to(path))]
+    found.note("empty-class", empty, "no images")
     found.note("no-label", without, "in no class folder: left out")
     return found
 
@@ -254,11 +253,8 @@ def _table(path: Path) -> tuple[list[str], list[Cells], list[Finding]]:
     if any(map(_is_name, map(_plain, names))):
         rows, names = [names, *rows], []
         findings = [each for each in findings if each.kind != "header"]
-    return (
-        names,
-        [[*map(_plain, row), *[()] * table.width][: table.width] for row in rows],
-        findings,
-    )
+    cells = [[*map(_plain, row), *[()] * table.width][: table.width] for row in rows]
+    return names, cells, findings
 
 
 def _plain(cell: str) -> tuple[str, ...]:

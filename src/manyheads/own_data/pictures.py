@@ -42,9 +42,7 @@ SAMPLE, CAPTIONS = 300, 50  # images, or images with texts, by which the speed i
 START = "cifar10-cct-2-3x2"
 SIDE, CAPTION_SIDE = 32, 64  # pixels that these models were made for
 EPOCHS = 100  # passes after which more teach little
-_DONE = tomllib.loads(
-    files("manyheads.own_data").joinpath("image_findings.toml").read_text(encoding="utf-8")
-)
+_DONE = tomllib.loads(files(__package__).joinpath("image_findings.toml").read_text("utf-8"))
 
 
 @dataclass(frozen=True)
@@ -145,9 +143,7 @@ def _divide(found: Found) -> Divided:
     seen = image_checks.look(images, preprocessing, threads=torch.get_num_threads())
     used = _without_copies(found, seen)
     pictures, numbers = list(used.values()), {n: index for index, n in enumerate(used)}
-    near = [
-        (seen.readable[one], seen.readable[other]) for one, other in image_checks.alike(seen, NEAR)
-    ]
+    near = [(seen.readable[a], seen.readable[b]) for a, b in image_checks.alike(seen, NEAR)]
     pairs = [(numbers[a], numbers[b]) for a, b in near if a in numbers and b in numbers]
     groups = join(len(pictures), [*pairs, *_same_texts(pictures)])
     sizes = Counter(_class(pictures[group[0]], found) for group in groups)

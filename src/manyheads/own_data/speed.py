@@ -7,7 +7,7 @@ import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.resources import files as package_files
+from importlib.resources import files as resources
 from pathlib import Path
 from string import Formatter
 from tempfile import TemporaryDirectory
@@ -52,9 +52,7 @@ class Draft:
     every: int = 100  # steps between validations
     minutes: float = math.nan
 
-    def fill(
-        self, template: str, parts: Mapping[str, Sequence[object]], **values: Any
-    ) -> list[str]:
+    def fill(self, template: str, parts: Mapping[str, Sequence[Any]], **values: Any) -> list[str]:
         """Return the lines of a template beside this file, its {names} filled.
 
         A line "@name ..." stands only where this value is true, "@!name ..." where it is not.
@@ -65,7 +63,7 @@ class Draft:
         values |= {"precision": self.speed.precision if self.speed else "auto"}
         values |= {"path": shlex.quote(str(recipe_path(self.out)))}
         values |= {"warmup": max(1, self.steps // 10)}
-        text = package_files("manyheads.own_data").joinpath(template).read_text(encoding="utf-8")
+        text = resources(__package__).joinpath(template).read_text("utf-8")
         lines = []
         for line in text.splitlines():
             condition, _, rest = line.partition(" ") if line[:1] == "@" else ("", "", line)

@@ -66,7 +66,7 @@ def prepare_table(path: Path, out: Path, options: Options) -> Prepared:
     rows = list(_rows(table, roles, notes))
     if roles.target is not None:
         rows = list(_unswapped(rows, notes))
-        kept = _clean_pairs(rows, roles.source.language, roles.target.language, notes)
+        kept = _clean_pairs(rows, notes, roles.source.language, roles.target.language)
     else:
         kept = _clean_texts(rows, roles.source.language, notes)
     if len(kept) < LEAST:
@@ -212,9 +212,8 @@ def _words(text: str) -> list[str]:
     return re.findall(r"[^\W\d_]+", text.casefold())
 
 
-def _clean_pairs(
-    pairs: Sequence[Pair], source: str | None, target: str | None, notes: Notes
-) -> list[Pair]:
+def _clean_pairs(pairs: Sequence[Pair], notes: Notes, *languages: str | None) -> list[Pair]:
+    source, target = languages
     checker = Checker(source, target)
     for pair in pairs:
         checker.add(pair)
