@@ -92,12 +92,10 @@ def train(
     if isinstance(recipe, str | Path):
         path = find_recipe(str(recipe))
         recipe, out = read_recipe(path, changes), out or Path("runs") / path.stem
-    elif not isinstance(recipe, Recipe):
+    elif not isinstance(recipe, Recipe) or not hasattr(recipe, "task"):
         raise UsageError(f"{recipe!r:.80} is no recipe: give a name, a path, or a recipe.")
     elif changes or out is None:
         raise UsageError("A recipe that was read already needs out=FOLDER, and takes no changes.")
-    if not hasattr(recipe, "task"):
-        raise UsageError(f"{recipe!r:.80} is no recipe: give a name, a path, or one that was read.")
     allow(*dict(recipe.data).values())
     with joined() as device, _sole(Path(out)), limited_threads(None), torch.random.fork_rng():
         heard = observer or PrintObserver() if rank_and_world()[0] == 0 else SilentObserver()

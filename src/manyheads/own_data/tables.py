@@ -92,8 +92,9 @@ def prepare_table(path: Path, out: Path, options: Options) -> Prepared:
     if roles.target is not None and base is None:
         other = f"{roles.target.number + 1},{roles.source.number + 1}"
         seen.append(f"from {roles.source.name} to {roles.target.name}; `columns={other}` turns it")
-    source, target = roles.source.language or "source", roles.target and roles.target.language
-    target = "label" if roles.label else target or ("target" if roles.target else None)
+    source, target = roles.source.language or "source", "label" if roles.label else None
+    if roles.target is not None:
+        target = roles.target.language or "target"
     texts = Texts(path, parts, source, target, labelled=roles.label is not None)
     if options.glossary is not None:
         _check_terms(Glossary.read(options.glossary), parts["train"], notes)
