@@ -9,13 +9,7 @@ from torch import Tensor, nn
 
 from manyheads.doctor.curves import longer_warmup, more_dropout
 from manyheads.doctor.finding import Finding, Findings, finding, rounded
-from manyheads.doctor.run_batches import (
-    Behaviour,
-    Examined,
-    Learned,
-    Samples,
-    mean_loss,
-)
+from manyheads.doctor.run_batches import Behaviour, Examined, Learned, Samples, mean_loss
 from manyheads.doctor.weights import HARDLY, LARGE_STEP, Weights, not_far
 from manyheads.predict.task_pipeline import pipeline_of
 from manyheads.project.base_recipe import Recipe

@@ -10,13 +10,7 @@ from typing import Any, cast
 import torch
 from torch import nn
 
-from manyheads.errors import (
-    DataError,
-    FolderError,
-    InterruptedRunError,
-    OutputError,
-    UsageError,
-)
+from manyheads.errors import DataError, FolderError, InterruptedRunError, OutputError, UsageError
 from manyheads.files import remove_unfinished
 from manyheads.fit.elastic_restart import forget_launch, launched_before, note_launch
 from manyheads.fit.observer import PrintObserver, RunObserver, SilentObserver, changes_of_scores

@@ -117,13 +117,8 @@ def prepare_images(path: Path, out: Path, options: Options) -> Prepared:
     kind = f", {len(counts)} classes ({kind}{', ...' * (len(counts) > 8)})" if counts else ""
     used = sum(map(len, divided.parts.values()))
     about = f"{used:,} of them are used{kind}; {divided.facts.side} pixels is their median side"
-    return Prepared(
-        seen=[found.seen, about],
-        findings=found.findings,
-        recipe=recipe,
-        files=divided.files(),
-        expect=expect,
-    )
+    seen, findings, files = [found.seen, about], found.findings, divided.files()
+    return Prepared(seen=seen, findings=findings, recipe=recipe, files=files, expect=expect)
 
 
 # --- Checking and dividing ----------------------------------------------------------------------

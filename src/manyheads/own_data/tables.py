@@ -104,13 +104,8 @@ def prepare_table(path: Path, out: Path, options: Options) -> Prepared:
         parts |= {"general": general.train, "general-val": general.valid} if general.train else {}
         seen.append(_mixed(base, general))
     recipe, files, expect = recipe_for(texts, out, options, base)
-    return Prepared(
-        seen=seen,
-        findings=[*table.findings, *notes.findings()],
-        recipe=recipe,
-        files=files,
-        expect=expect,
-    )
+    findings = [*table.findings, *notes.findings()]
+    return Prepared(seen=seen, findings=findings, recipe=recipe, files=files, expect=expect)
 
 
 def _of_base(roles: Roles, base: Base) -> Roles:
@@ -124,19 +119,15 @@ def _of_base(roles: Roles, base: Base) -> Roles:
             f"{base.name} is a translator, and the table has no pairs of texts: name both columns "
             "with `columns`, or leave `base_model` out."
         )
-    both = roles.source, roles.target
-    for column, language in zip(both, base.languages, strict=True):
+    both = list(zip((roles.source, roles.target), base.languages, strict=True))
+    for column, language in both:
         if column.language not in (None, language) and is_language_code(language):
             raise UsageError(
                 f"{base.name} translates {' to '.join(base.languages)}, but {column.name} seems to "
                 f"be {column.language}: continue another model, or say which columns are which, "
                 f"with `columns={base.languages[0]}=1,{base.languages[1]}=2`."
             )
-    source, target = (
-        column._replace(language=language)
-        for column, language in zip(both, base.languages, strict=True)
-    )
-    return Roles(source, target)
+    return Roles(*(column._replace(language=language) for column, language in both))
 
 
 def _mixed(base: Base, general: General) -> str:
