@@ -186,7 +186,8 @@ def recommend(data: LabelledImageData, facts: Facts, machine: Machine, table: li
     settings = _settings(data, facts)
     reasons = _about(facts)
     if not like:
-        near = min(usable, key=lambda row: _distance(row, facts), default=None)
+        ratios = {row: _ratios(row, facts) for row in usable}  # that of the sides counts twice
+        near = min(ratios, key=lambda r: math.prod(ratios[r]) * ratios[r][-1], default=None)
         reasons.append("Nothing like these data was measured by us, so no accuracy is promised.")
         if near is not None:
             reasons.append(f"The nearest, of little relevance to yours: {_said(near, machine)}")
@@ -224,23 +225,16 @@ def recommend(data: LabelledImageData, facts: Facts, machine: Machine, table: li
 
 
 def _is_like(row: Row, facts: Facts) -> bool:
-    return (
-        not facts.multi_label
-        and not facts.unbalanced
-        and facts.channels == (1 if row.grey else 3)
-        and _times(row.per_class, facts.per_class) <= LIKE
-        and _times(row.classes, facts.classes) <= LIKE
-        and _times(row.side, facts.side) <= LIKE_SIDE
-    )
+    per_class, classes, side = _ratios(row, facts)
+    even = not facts.multi_label and not facts.unbalanced
+    same_size = max(per_class, classes) <= LIKE and side <= LIKE_SIDE
+    return even and same_size and facts.channels == (1 if row.grey else 3)
 
 
-def _times(one: float, other: float) -> float:
-    return max(one / other, other / one)
-
-
-def _distance(row: Row, facts: Facts) -> float:
-    classes = _times(row.per_class, facts.per_class) * _times(row.classes, facts.classes)
-    return math.log(classes) + 2 * math.log(_times(row.side, facts.side))
+def _ratios(row: Row, facts: Facts) -> list[float]:
+    """Return how many times the images a class, the classes and the sides differ."""
+    pairs = (row.per_class, facts.per_class), (row.classes, facts.classes), (row.side, facts.side)
+    return [max(one / other, other / one) for one, other in pairs]
 
 
 def _range(rows: list[Row], facts: Facts) -> tuple[float, float]:
