@@ -56,12 +56,8 @@ def idle(heads: list[Head], recipe: Recipe) -> Findings:
 def duplicates(heads: list[Head], pairs: list[DuplicateHeads], recipe: Recipe) -> Findings:
     """Find heads of one attention with the same maps; those of idle heads are alike anyway."""
     idle = {(head.layer_id, head.number) for head in heads if judged(head)}
-    alike = [
-        each
-        for each in pairs
-        if each.distance <= ALIKE
-        and not {(each.layer_id, number) for number in each.numbers} & idle
-    ]
+    near = [each for each in pairs if each.distance <= ALIKE]
+    alike = [each for each in near if not {(each.layer_id, n) for n in each.numbers} & idle]
     doubled = {(each.layer_id, each.numbers[1]) for each in alike}
     if doubled:
         yield finding(

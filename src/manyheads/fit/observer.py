@@ -45,9 +45,9 @@ def described(line: Mapping[str, float]) -> str:
         >>> described({"loss": 2.5, "learning_rate": 1e-3, "tokens_per_second": 9e3})
         'loss 2.500  lr 1.0e-03  9,000 tokens/s'
     """
-    parts = (
-        [f"loss {line['loss']:.3f}", f"lr {line['learning_rate']:.1e}"] if "loss" in line else []
-    )
+    parts = []
+    if "loss" in line:
+        parts = [f"loss {line['loss']:.3f}", f"lr {line['learning_rate']:.1e}"]
     parts += [
         f"{value:,.0f} {name.removesuffix('_per_second')}/s"
         for name, value in line.items()

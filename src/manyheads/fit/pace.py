@@ -115,11 +115,8 @@ def duration(seconds: float) -> str:
         ('8 s', '1 min 40 s', '1 h 6 min', '2 d 7 h')
     """
     whole = round(seconds)
-    for size, name, part, smaller in (
-        (86400, "d", 3600, "h"),
-        (3600, "h", 60, "min"),
-        (60, "min", 1, "s"),
-    ):
+    units = (86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")
+    for size, name, part, smaller in units:
         if whole >= size:
             return f"{whole // size} {name} {whole % size // part} {smaller}"
     return f"{whole} s"

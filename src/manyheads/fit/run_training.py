@@ -39,10 +39,8 @@ from manyheads.train.ranks import LostRankError, agreed, exchange, joined, on_fi
 from manyheads.train.train_config import Precision
 from manyheads.train.training_task import Task
 
-REWRITTEN = (
-    "recipe.toml",
-    "preprocessing.json",
-)  # when a resumed run changes its recipe, or is of an older version
+# When a resumed run changes its recipe, or is of an older version.
+REWRITTEN = ("recipe.toml", "preprocessing.json")
 
 
 @stop_with_torchrun()
