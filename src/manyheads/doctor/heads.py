@@ -37,12 +37,9 @@ def idle(heads: list[Head], recipe: Recipe) -> Findings:
     silent = [head for head in heads if head.writes <= SILENT]
     idle_heads = [head for head in heads if head not in silent and resting(head)]
     if silent:
-        yield finding(
-            "dead-heads",
-            *_shown([f"{head}: can write {written_share(head)}" for head in silent]),
-            settings=_fewer(recipe, len(silent) / len(heads)),
-            count=_count(silent, heads),
-        )
+        shown = _shown([f"{head}: can write {written_share(head)}" for head in silent])
+        settings, count = _fewer(recipe, len(silent) / len(heads)), _count(silent, heads)
+        yield finding("dead-heads", *shown, settings=settings, count=count)
     if len(idle_heads) >= MANY * len(heads):
         yield finding(
             "idle-heads",

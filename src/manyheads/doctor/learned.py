@@ -104,13 +104,9 @@ def gentler(recipe: Recipe) -> dict[str, object]:
 def by_heart(learned: Learned, samples: Samples, recipe: Recipe, step: int) -> Findings:
     """Find training data that are memorised while validation data are not learned at all."""
     if samples.memorised(learned):
-        yield finding(
-            "by-heart",
-            _compared(learned, samples),
-            *_training_examples(samples),
-            settings=more_dropout(recipe, 0.2) | pipeline_of(recipe).against_memorising(recipe),
-            step=step,
-        )
+        evidence = _compared(learned, samples), *_training_examples(samples)
+        settings = more_dropout(recipe, 0.2) | pipeline_of(recipe).against_memorising(recipe)
+        yield finding("by-heart", *evidence, settings=settings, step=step)
 
 
 def from_features(behaviour: Behaviour) -> Examined:

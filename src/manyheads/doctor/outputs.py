@@ -89,13 +89,9 @@ def looping(written: Outputs, recipe: Recipe, step: int) -> Findings:
     share = 100 * len(which) / max(1, len(written.outputs))
     usual = signs(written.sources, written.references, written.references).repeated
     if share - usual > LOOPING and len(written.outputs) >= FEW:
+        shown = (repr(cut(written.outputs[n])) for n in which[:SHOWN])
         yield finding(
-            "repeated:drawn",
-            *(repr(cut(written.outputs[n])) for n in which[:SHOWN]),
-            settings=_longer(recipe),
-            step=step,
-            share=share,
-            usual=usual,
+            "repeated:drawn", *shown, settings=_longer(recipe), step=step, share=share, usual=usual
         )
 
 
