@@ -108,7 +108,7 @@ def _translations(
                 f"{name} has {len(system):,} lines, {corpus.origin} {len(corpus):,}: line N must "
                 "be the translation of sentence N."
             )
-    outputs = []
+    outputs: list[list[str]] = []
     for system in systems:
         if isinstance(system, Translator):
             translations, scores, more = measure(system, corpus, chosen, EvaluateRequest())
