@@ -66,13 +66,9 @@ class Texts:
 
     def files(self) -> dict[str, str]:
         """Write the parts, one example a line."""
-        return {
-            f"{name}.{self.ending}": "".join(
-                f"{pair.source}\t{pair.target}\n" if self.target else f"{pair.source}\n"
-                for pair in pairs
-            )
-            for name, pairs in self.parts.items()
-        }
+        line = "{0.source}\t{0.target}\n" if self.target else "{0.source}\n"
+        texts = {name: "".join(map(line.format, pairs)) for name, pairs in self.parts.items()}
+        return {f"{name}.{self.ending}": text for name, text in texts.items()}
 
 
 def recipe_for(
