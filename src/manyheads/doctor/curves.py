@@ -173,8 +173,8 @@ def overfitting(history: History, recipe: Recipe) -> Findings:
         f"{losses[1]:.4g}"
     )
     if not scores and not all(map(lower_is_better, judged)):  # the loss only
-        settings = {} if recipe.train.label_smoothing else {"train.label_smoothing": 0.1}
-        yield finding("overconfident", course, settings=settings, step=step)
+        smoother = {} if recipe.train.label_smoothing else {"train.label_smoothing": 0.1}
+        yield finding("overconfident", course, settings=smoother, step=step)
         return
     settings = more_dropout(recipe, 0.1) | pipeline_of(recipe).against_overfitting(recipe)
     if rule := recipe.train.early_stop:
