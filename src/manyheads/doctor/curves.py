@@ -38,15 +38,10 @@ TOO_GOOD = dict.fromkeys(("accuracy", "exact", "f1", "map"), 99.95) | {"bleu": 9
 MANY = 200  # validation examples; of fewer, all right is no miracle
 
 
-def started(recipe: Recipe) -> bool:
-    """Tell whether a model begins with the weights of another one."""
-    return getattr(recipe, "start", None) is not None
-
-
-def judged(history: History, recipe: Recipe, *, finished: bool) -> list[Finding]:
-    """Apply the rules about curves; that of a model with trained weights may fall little."""
+def judged(history: History, recipe: Recipe, *, started: bool, finished: bool) -> list[Finding]:
+    """Apply the rules about curves; one that `started` from trained weights may fall little."""
     rules = [non_finite, diverged, spikes, overfitting]
-    if not started(recipe):
+    if not started:
         rules += [too_slow, *([too_short] if finished else [])]
     return [each for rule in rules for each in rule(history, recipe)]
 

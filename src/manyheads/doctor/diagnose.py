@@ -138,7 +138,7 @@ def _metrics(run: RunInspection, diagnosis: Diagnosis) -> None:
             diagnosis.not_looked_at.append(
                 f"the shape of the loss curve: {len(history)} lines are too few (train.log_every)"
             )
-    diagnosis.findings += curves.judged(history, recipe, finished=run.finished)
+    diagnosis.findings += curves.judged(history, recipe, started=run.started, finished=run.finished)
 
 
 def _samples(run: RunInspection, diagnosis: Diagnosis) -> Samples | None:

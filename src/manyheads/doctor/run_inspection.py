@@ -32,6 +32,11 @@ class RunInspection:
         self.history = read_history(self.path / "metrics.jsonl")
 
     @property
+    def started(self) -> bool:
+        """Whether it began with the weights of another model."""
+        return getattr(self.recipe, "start", None) is not None
+
+    @property
     def finished(self) -> bool:
         """Whether training went to its end, or was stopped early on purpose."""
         progress = newest(self.path / "state")

@@ -6,7 +6,6 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from manyheads.doctor.curves import started
 from manyheads.doctor.finding import Finding, Findings, finding, rounded
 from manyheads.doctor.run_inspection import RunInspection
 from manyheads.project.base_recipe import Recipe
@@ -30,7 +29,7 @@ class Weights(NamedTuple):
 
 def measure(run: RunInspection, model: nn.Module) -> Weights | None:
     """Compare with the initial weights; None where these are not known."""
-    if started(run.recipe) or run.recipe.origin or run.recipe.train.freeze:
+    if run.started or run.recipe.origin or run.recipe.train.freeze:
         return None
     first = tensors(run.first_model())
     now = {name: tensor.cpu().float() for name, tensor in tensors(model).items()}

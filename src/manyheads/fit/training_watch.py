@@ -41,6 +41,11 @@ class TrainingWatch:
         self._step = self._first = step
         self._failed: set[str] = set()
 
+    @property
+    def started(self) -> bool:
+        """Whether the model began with the weights of another one."""
+        return getattr(self.recipe, "start", None) is not None
+
     def say(self, message: str) -> None:
         """Pass a message on."""
         self.observer.say(message)
@@ -52,7 +57,7 @@ class TrainingWatch:
         with self._optional("the data were not examined"):
             sides = pipeline_of(self.recipe).part("samples", "sides")
             self._report(beginning.in_data(sides(self.task)) if sides else ())
-            if not curves.started(self.recipe):
+            if not self.started:
                 self._report(beginning.in_rate(model, self.recipe))
 
     def estimate(self, model: nn.Module, config: TrainConfig) -> None:
@@ -76,8 +81,8 @@ class TrainingWatch:
             self._losses.append(line["step_loss"])
             if step == self.judged:
                 with self._optional("the losses were not judged"):
-                    started = curves.started(self.recipe)
-                    self._report(beginning.in_losses(self._losses, self.recipe, started=started))
+                    losses, started = self._losses, self.started
+                    self._report(beginning.in_losses(losses, self.recipe, started=started))
         self.observer.progress(step, steps, line)
 
     def validated(self, step: int, metrics: dict[str, float]) -> None:
@@ -94,7 +99,7 @@ class TrainingWatch:
         with self._optional(f"{PAGE} was not drawn"):
             history, recipe = read_history(self.out / "metrics.jsonl"), self.recipe
             finished = ended and history.last_step >= recipe.train.steps
-            judged = curves.judged(history, recipe, finished=finished)
+            judged = curves.judged(history, recipe, started=self.started, finished=finished)
             write_page(
                 self.out,
                 history,
