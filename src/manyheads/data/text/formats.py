@@ -167,6 +167,10 @@ def _tsv(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
     return _table(path, tsv_rows(path, report), columns, report, no_tab, width)
 
 
+def _csv(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
+    return _table(path, csv_rows(path, report), columns, report, "only one field.")
+
+
 def _table(
     path: Path,
     rows: Iterator[tuple[int, list[str] | None]],
@@ -428,9 +432,7 @@ def _decoder(head: bytes) -> codecs.IncrementalDecoder | None:
 
 FORMATS: dict[str, Reader] = {
     ".tsv": _tsv,
-    ".csv": lambda path, columns, report: _table(
-        path, csv_rows(path, report), columns, report, "only one field."
-    ),
+    ".csv": _csv,
     ".jsonl": lambda path, columns, report: _texts(json_rows(path, report), columns, report),
     ".parquet": _parquet,
     ".tmx": _tmx,
