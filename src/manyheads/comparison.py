@@ -27,6 +27,7 @@ from manyheads.train.training_task import lower_is_better
 LEVEL = 0.05  # a difference whose p-values are not below it is called none
 FOR_FILES: tuple[TextMetric, ...] = ("bleu", "chrf")  # where no recipe names metrics
 HEADING = ("data", "split", "registered", "sha256", "final")
+Tables = dict[str, list[Any]]  # for each metric the statistics of the systems
 References = tuple[Corpus, str, dict[str, Any]]  # with their language and the heading of scores
 
 
@@ -96,7 +97,7 @@ def _translations(
     recipes: Sequence[Any],
     request: EvaluateRequest,
     metrics: Sequence[TextMetric],
-) -> tuple[Line, dict[str, list[Any]]]:
+) -> tuple[Line, Tables]:
     """Translate what the systems are compared on, and return the statistics by metric."""
     of_recipes = [name for recipe in recipes for name in recipe.evaluate.metrics]
     chosen = tuple(dict.fromkeys([*(of_recipes if recipes else FOR_FILES), *metrics]))
@@ -107,16 +108,21 @@ def _translations(
                 f"{name} has {len(system):,} lines, {corpus.origin} {len(corpus):,}: line N must "
                 "be the translation of sentence N."
             )
-    outputs = [_outputs(system, corpus, head, chosen) for system in systems]
+    outputs: list[list[str]] = []
+    for system in systems:
+        if isinstance(system, Translator):
+            translations, scores, more = measure(system, corpus, chosen, EvaluateRequest())
+            log(system.folder, head | scored(scores) | more)
+            outputs.append(translations)
+        else:
+            outputs.append(system)
     return head, {
         name: [TEXT_METRICS[name].statistics(o, corpus.target, language) for o in outputs]
         for name in chosen
     }
 
 
-def _measured(
-    systems: Sequence[Predictor], request: EvaluateRequest
-) -> tuple[Line, dict[str, list[Any]]]:
+def _measured(systems: Sequence[Predictor], request: EvaluateRequest) -> tuple[Line, Tables]:
     """Measure models of another task: statistics by metric, or scores where there are none."""
     pipeline = pipeline_of(systems[0].folder.recipe)
     statistics = pipeline.part("evaluation", "statistics")
@@ -228,16 +234,3 @@ def _references(recipes: Sequence[TranslateRecipe], request: EvaluateRequest) ->
     lines, digest = read_lines(path)
     head = heading(str(path), [digest], request, None)
     return Corpus(lines, lines, str(path)), ending(path).removeprefix("."), head
-
-
-def _outputs(
-    system: Translator | list[str],
-    corpus: Corpus,
-    head: dict[str, Any],
-    metrics: tuple[TextMetric, ...],
-) -> list[str]:
-    if not isinstance(system, Translator):
-        return system
-    outputs, scores, more = measure(system, corpus, metrics, EvaluateRequest())
-    log(system.folder, head | scored(scores) | more)
-    return outputs

@@ -1,8 +1,7 @@
 """What follows from a finding is its evidence."""
 
 from manyheads.data.checks.issue_types import Severity
-from manyheads.doctor.causes import CONTRADICTED, FOLLOWS, by_cause
-from manyheads.doctor.finding import Finding
+from manyheads.doctor.finding import CONTRADICTED, FOLLOWS, Finding, by_cause
 
 
 def finding(kind: str, severity: Severity = "warning") -> Finding:

@@ -112,9 +112,10 @@ def too_slow(history: History, recipe: Recipe) -> Findings:
     The way is measured in learning rates rather than in steps, so that a schedule that ends at 0
     does not look like a loss that has come to rest.
     """
-    way = _way(history)
-    if way is None:
+    distance = history.distance
+    if len(history) < LINES or distance[-1] <= distance[0]:
         return
+    way = (distance - distance[0]) / (distance[-1] - distance[0])
     losses, smooth = history.losses, _smooth(history.losses)
     fall = smooth[0] - smooth[-1]
     last_quarter = np.interp(0.75, way, smooth) - smooth[-1]
@@ -152,30 +153,32 @@ def too_short(history: History, recipe: Recipe) -> Findings:
 
 def overfitting(history: History, recipe: Recipe) -> Findings:
     """Find a validation that became worse while the training loss went on falling."""
-    judged = {name: _worse(history, name) for name in _measured(history)}
+    names = [name for name in measured(history) if name != "val_perplexity"]  # it is the loss
+    judged = {name: _worse(history, name) for name in names}
     worse = {name: found for name, found in judged.items() if found}
-    has_scores = any(not lower_is_better(name) for name in judged)
     scores = [name for name in worse if not lower_is_better(name)]
     if not worse:
         return
-    name = next(iter(scores or worse))
+    name = (scores or [*worse])[0]
     best, last = worse[name]
-    course, step = _course(history, name, best, last), int(best["step"])
-    if has_scores and not scores:  # the loss only
-        settings = {} if recipe.train.label_smoothing else {"train.label_smoothing": 0.1}
-        yield finding("overconfident", course, settings=settings, step=step)
-        return
-    early_stop = recipe.train.early_stop
-    yield finding(
-        "overfitting",
-        course,
-        f"early_stop kept the weights of the best {early_stop.metric}"
-        if early_stop
-        else "the weights that are kept are the last ones, not the best",
-        severity="note" if early_stop else "warning",
-        settings=_against_overfitting(recipe, name),
-        step=step,
+    step, losses = int(best["step"]), [_loss_at(history, line) for line in (best, last)]
+    course = (
+        f"{name} {best[name]:.4g} at step {step:,}, {last[name]:.4g} at step "
+        f"{int(last['step']):,}; meanwhile the training loss fell from {losses[0]:.4g} to "
+        f"{losses[1]:.4g}"
     )
+    if not scores and not all(map(lower_is_better, judged)):  # the loss only
+        smoother = {} if recipe.train.label_smoothing else {"train.label_smoothing": 0.1}
+        yield finding("overconfident", course, settings=smoother, step=step)
+        return
+    settings = more_dropout(recipe, 0.1) | pipeline_of(recipe).against_overfitting(recipe)
+    if rule := recipe.train.early_stop:
+        kept = f"early_stop kept the weights of the best {rule.metric}"
+        yield finding("overfitting", course, kept, severity="note", settings=settings, step=step)
+        return
+    kept = "the weights that are kept are the last ones, not the best"
+    settings = {"train.early_stop": {"metric": name, "patience": 3}} | settings
+    yield finding("overfitting", course, kept, settings=settings, step=step)
 
 
 def too_good(history: History, examples: int) -> Findings:
@@ -224,19 +227,11 @@ def _noticeable(losses: np.ndarray) -> float:
     return NOISE * _noise(losses) / 2
 
 
-def _way(history: History) -> np.ndarray | None:
-    """Return how far each line is on the way from the first, 0..1; None if that is no way."""
-    distance = history.distance
-    if len(history) < LINES or distance[-1] <= distance[0]:
-        return None
-    return (distance - distance[0]) / (distance[-1] - distance[0])
-
-
-def _measured(history: History) -> list[str]:
-    """Name what validations measured, without signs in outputs and what says the same twice."""
+def measured(history: History) -> list[str]:
+    """Name what validations measured, without signs of trouble in outputs."""
     names = dict.fromkeys(name for line in history.validations for name in line)
-    left_out = {f"val_{name}" for name in (*SIGNS, "perplexity")}
-    return [name for name in names if name.startswith("val_") and name not in left_out]
+    signs = {f"val_{name}" for name in SIGNS}
+    return [name for name in names if name.startswith("val_") and name not in signs]
 
 
 def _worse(history: History, name: str) -> tuple[Line, Line] | None:
@@ -259,21 +254,6 @@ def _worse(history: History, name: str) -> tuple[Line, Line] | None:
 
 def _loss_at(history: History, line: Line) -> float:
     return float(np.interp(line["step"], history.steps, _smooth(history.losses)))
-
-
-def _course(history: History, name: str, best: Line, last: Line) -> str:
-    return (
-        f"{name} {best[name]:.4g} at step {int(best['step']):,}, {last[name]:.4g} at step "
-        f"{int(last['step']):,}; meanwhile the training loss fell from "
-        f"{_loss_at(history, best):.4g} to {_loss_at(history, last):.4g}"
-    )
-
-
-def _against_overfitting(recipe: Recipe, metric: str) -> dict[str, object]:
-    settings: dict[str, object] = {}
-    if recipe.train.early_stop is None:
-        settings["train.early_stop"] = {"metric": metric, "patience": 3}
-    return settings | more_dropout(recipe, 0.1) | pipeline_of(recipe).against_overfitting(recipe)
 
 
 def more_dropout(recipe: Recipe, more: float) -> dict[str, object]:

@@ -2,15 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
 from manyheads.doctor import curves, heads, learned, outputs, weights
-from manyheads.doctor.causes import by_cause
-from manyheads.doctor.finding import Finding
+from manyheads.doctor.finding import Finding, by_cause
 from manyheads.doctor.run_batches import Behaviour, Examined, Samples
 from manyheads.doctor.run_inspection import RunInspection
 from manyheads.errors import ManyheadsError, UsageError
@@ -43,10 +41,10 @@ class Diagnosis:
         plain = asdict(self)
         return {"run": str(plain.pop("path")), "errors": self.errors} | plain
 
-    def look_at(self, what: str, examine: Callable[[], Examined]) -> None:
+    def look_at(self, what: str, examine: Callable[..., Examined], *values: object) -> None:
         """Add what one examination finds, or note that it could not look: others still can."""
         try:
-            examined = examine()
+            examined = examine(*values)
         except ManyheadsError as error:
             self.not_looked_at = list(dict.fromkeys([*self.not_looked_at, f"{what}: {error}"]))
             return
@@ -121,7 +119,7 @@ def examine(run: RunInspection, model: nn.Module | None) -> Diagnosis:
         diagnosis.looked_at.append(f"weights: {parameters:,} parameters{known}")
         if samples is not None and not broken:
             for what, rule in BEHAVIOUR:
-                diagnosis.look_at(what, partial(rule, Behaviour(model, samples, run, moved)))
+                diagnosis.look_at(what, rule, Behaviour(model, samples, run, moved))
             diagnosis.findings += learned.collapsed_by_rate(diagnosis.findings, recipe, moved, step)
     diagnosis.findings = by_cause(diagnosis.findings)
     return diagnosis

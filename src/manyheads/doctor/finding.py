@@ -2,12 +2,12 @@
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
-from typing import Any, cast
+from typing import Any
 
-from manyheads.data.checks.issue_types import Severity
+from manyheads.data.checks.issue_types import SEVERITIES, Severity
 from manyheads.lens import labels
 
 SHOWN = 3  # examples that a finding shows
@@ -34,10 +34,12 @@ Findings = Iterator[Finding]  # what a check yields
 
 
 @cache
-def texts() -> dict[str, dict[str, str]]:
-    """Read severity, message and remedy of every kind."""
-    table = files("manyheads.doctor").joinpath("findings.toml")
-    return tomllib.loads(table.read_text(encoding="utf-8"))
+def texts(table: str = "findings") -> dict[str, dict[str, Any]]:
+    """Read severity, message and remedy of every kind, or another table beside this file."""
+    return tomllib.loads(files(__package__).joinpath(f"{table}.toml").read_text("utf-8"))
+
+
+FOLLOWS, CONTRADICTED = texts("causes")["follows"], texts("causes")["contradicted"]
 
 
 def finding(
@@ -52,7 +54,7 @@ def finding(
     text = texts()[name]
     return Finding(
         kind=name.partition(":")[0],
-        severity=severity or cast(Severity, text["severity"]),
+        severity=severity or text["severity"],
         what=text["what"].format(**values),
         evidence=evidence,
         remedy=text["remedy"].format(**values),
@@ -87,3 +89,24 @@ def _toml(value: Any) -> str:
     if isinstance(value, str):
         return f'"{value}"'
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def by_cause(findings: list[Finding]) -> list[Finding]:
+    """Leave only what needs a remedy of its own, the worst first, each kind once."""
+    worst = sorted(findings, key=lambda each: SEVERITIES.index(each.severity))
+    wrong = {other for each in worst for other in CONTRADICTED.get(each.kind, ())}
+    left = {each.kind: each for each in reversed(worst) if each.kind not in wrong}
+    # In the order of FOLLOWS: what two causes explain belongs to the first.
+    explained: dict[str, str] = {}
+    for cause, consequences in FOLLOWS.items():
+        if cause in left and cause not in explained:
+            explained = dict.fromkeys(consequences, cause) | explained
+    hence: dict[str, list[str]] = {}
+    for kind, each in left.items():
+        if kind in explained:
+            hence.setdefault(explained[kind], []).append(f"hence: {each.what}")
+    return [
+        replace(each, evidence=(*each.evidence, *hence.get(each.kind, ())))
+        for each in worst
+        if each.kind not in explained and each is left.get(each.kind)
+    ]

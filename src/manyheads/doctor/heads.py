@@ -37,12 +37,9 @@ def idle(heads: list[Head], recipe: Recipe) -> Findings:
     silent = [head for head in heads if head.writes <= SILENT]
     idle_heads = [head for head in heads if head not in silent and resting(head)]
     if silent:
-        yield finding(
-            "dead-heads",
-            *_shown([f"{head}: can write {written_share(head)}" for head in silent]),
-            settings=_fewer(recipe, len(silent) / len(heads)),
-            count=_count(silent, heads),
-        )
+        shown = _shown([f"{head}: can write {written_share(head)}" for head in silent])
+        settings, count = _fewer(recipe, len(silent) / len(heads)), _count(silent, heads)
+        yield finding("dead-heads", *shown, settings=settings, count=count)
     if len(idle_heads) >= MANY * len(heads):
         yield finding(
             "idle-heads",
@@ -56,12 +53,8 @@ def idle(heads: list[Head], recipe: Recipe) -> Findings:
 def duplicates(heads: list[Head], pairs: list[DuplicateHeads], recipe: Recipe) -> Findings:
     """Find heads of one attention with the same maps; those of idle heads are alike anyway."""
     idle = {(head.layer_id, head.number) for head in heads if judged(head)}
-    alike = [
-        each
-        for each in pairs
-        if each.distance <= ALIKE
-        and not {(each.layer_id, number) for number in each.numbers} & idle
-    ]
+    near = [each for each in pairs if each.distance <= ALIKE]
+    alike = [each for each in near if not {(each.layer_id, n) for n in each.numbers} & idle]
     doubled = {(each.layer_id, each.numbers[1]) for each in alike}
     if doubled:
         yield finding(

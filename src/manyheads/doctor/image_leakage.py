@@ -7,14 +7,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from manyheads.data.checks import leakage
 from manyheads.data.checks.image_checks import look
-from manyheads.data.checks.leakage import (
-    find_mark,
-    in_order,
-    name_pattern,
-    neighbours,
-    predictiveness,
-)
 from manyheads.data.images.image_set import ImageSet, Preprocessing
 from manyheads.data.images.pixels import Pixels
 from manyheads.doctor.finding import SHOWN, Findings, finding
@@ -23,6 +17,7 @@ from manyheads.doctor.text_leakage import MANY, SOME
 from manyheads.errors import DataError
 
 TRAIN_IMAGES, VALID_IMAGES = 5_000, 1_000
+FEW = 1000  # training images by whose pixels and files the class is guessed
 
 # Grey levels of 255. JPEG moves a plain area by 1 or 2; content varies by 30 and more.
 STEADY, APART = 4.0, 8.0
@@ -41,9 +36,19 @@ class ImageSample:
     def __init__(self, train: ImageSet, valid: ImageSet) -> None:
         self.train = _some(train, TRAIN_IMAGES)
         self.valid = _some(valid, VALID_IMAGES)
+        self.few = _some(self.train, FEW)
         self.share = len(self.train) / len(train)  # of the training data
         threads = torch.get_num_threads()
         self.seen = look(self.train, threads=threads), look(self.valid, threads=threads)
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether there are several classes, and none is nearly all."""
+        images = self.train
+        if images.multi_label or len(images) < 2:
+            return False
+        counts = np.bincount(images.labels, minlength=len(images.classes))
+        return bool(counts.max() <= COMMON * counts.sum())
 
 
 def _some(images: ImageSet, wanted: int) -> ImageSet:
@@ -72,12 +77,9 @@ def images_seen_before(sample: ImageSample) -> Findings:
 
 def mark(sample: ImageSample, preprocessing: Preprocessing) -> Findings:
     """Find an unchanging spot of the images that predicts the class."""
-    images = sample.train
-    if not _has_classes(images):
-        return
-    some = _some(images, 1000)
+    some = sample.few
     pixels = Pixels(some, preprocessing)[np.arange(len(some))].numpy()
-    spot = find_mark(pixels, some.labels, max_std=STEADY, min_gap=APART)
+    spot = leakage.find_mark(pixels, some.labels, max_std=STEADY, min_gap=APART)
     if spot is None or spot.right < TOLD:
         return
     values = ", ".join(
@@ -100,14 +102,11 @@ def mark(sample: ImageSample, preprocessing: Preprocessing) -> Findings:
 
 def file_properties(sample: ImageSample) -> Findings:
     """Find a size, format or name of the files that predicts the class."""
-    images = sample.train
-    if not _has_classes(images):
-        return
-    some = _some(images, 1000)
+    some = sample.few
     for what, values in _properties(some):
         if not 1 < len(set(values)) <= max(2, len(values) // VARIED):
             continue
-        share = predictiveness(values, some.labels)
+        share = leakage.predictiveness(values, some.labels)
         if share < TOLD:
             continue
         examples = {values[n]: n for n in reversed(range(len(some)))}
@@ -139,7 +138,7 @@ def _properties(images: ImageSet) -> Iterator[tuple[str, list[str]]]:
     yield "colour mode", modes
     yield "format", [Path(name).suffix.lower() or "none" for name in images.names]
     # A folder a class names its images as it likes; a table or one folder for all should not.
-    patterns = [name_pattern(name) for name in images.names]
+    patterns = [leakage.name_pattern(name) for name in images.names]
     own = {c.casefold() for c in images.classes}
     folders = {Path(name).parent.name.casefold() for name in images.names}
     if not folders & own and not any(c in p.casefold() for p in set(patterns) for c in own):
@@ -149,12 +148,11 @@ def _properties(images: ImageSet) -> Iterator[tuple[str, list[str]]]:
 def series(sample: ImageSample) -> Findings:
     """Find validation images that were drawn from within series, next to near copies."""
     train, valid = sample.seen
-    few = min(len(train.bits), len(valid.bits)) < 2
-    if few or sample.share < 1 or not _has_classes(sample.train):
+    if min(len(train.bits), len(valid.bits)) < 2 or sample.share < 1:
         return
     labels = train.images.labels[train.readable], valid.images.labels[valid.readable]
     names = [[each.name(place) for place in range(len(each.digests))] for each in (train, valid)]
-    pairs = neighbours(names[0], names[1], labels)
+    pairs = leakage.neighbours(names[0], names[1], labels)
     if len(pairs) < 20:  # of fewer, a share says nothing
         return
     distance = [_differ(valid.bits[one], train.bits[other]) for one, other in pairs]
@@ -163,7 +161,7 @@ def series(sample: ImageSample) -> Findings:
     # of names, half of the class away from the neighbour.
     by_class: dict[int, list[int]] = {}
     rank = {}
-    for index in in_order(names[0]):
+    for index in leakage.in_order(names[0]):
         same = by_class.setdefault(int(labels[0][index]), [])
         rank[index] = len(same)
         same.append(index)
@@ -189,11 +187,3 @@ def series(sample: ImageSample) -> Findings:
 
 def _differ(one: np.ndarray, other: np.ndarray) -> int:
     return int(np.bitwise_count(one ^ other).sum(dtype=int))
-
-
-def _has_classes(images: ImageSet) -> bool:
-    """Tell whether there are several classes, and none is nearly all."""
-    if images.multi_label or len(images) < 2:
-        return False
-    counts = np.bincount(images.labels, minlength=len(images.classes))
-    return bool(counts.max() <= COMMON * counts.sum())

@@ -54,11 +54,12 @@ class ImageSamples(Samples):
         """Look for copies, series, marks and properties of files that tell the class."""
         sample = image_leakage.ImageSample(*self.images)
         findings = list(image_leakage.images_seen_before(sample))
-        if self.labelled:
-            if self.held_out:
+        if sample.has_classes:
+            if self.labelled and self.held_out:
                 findings += image_leakage.series(sample)
-            findings += image_leakage.mark(sample, self.preprocessing)
-        findings += image_leakage.file_properties(sample)
+            if self.labelled:
+                findings += image_leakage.mark(sample, self.preprocessing)
+            findings += image_leakage.file_properties(sample)
         looked_at = (
             f"leaks: {len(sample.train):,} training and {len(sample.valid):,} validation images: "
             "copies, series, marks, files"

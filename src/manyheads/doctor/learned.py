@@ -9,14 +9,7 @@ from torch import Tensor, nn
 
 from manyheads.doctor.curves import longer_warmup, more_dropout
 from manyheads.doctor.finding import Finding, Findings, finding, rounded
-from manyheads.doctor.run_batches import (
-    Behaviour,
-    Examined,
-    Learned,
-    Predictions,
-    Samples,
-    mean_loss,
-)
+from manyheads.doctor.run_batches import Behaviour, Examined, Learned, Samples, mean_loss
 from manyheads.doctor.weights import HARDLY, LARGE_STEP, Weights, not_far
 from manyheads.predict.task_pipeline import pipeline_of
 from manyheads.project.base_recipe import Recipe
@@ -42,11 +35,27 @@ def from_losses(seen: Behaviour) -> Examined:
 
 def from_answers(seen: Behaviour) -> Examined:
     """Find a model of classes or tokens whose answer is always the same."""
-    answers = seen.samples.predictions(seen.model, seen.samples.valid)
-    if answers is None:
+    model, samples, run, _ = seen
+    if (answers := samples.predictions(model, samples.valid)) is None:
         return Examined([])
-    findings = one_answer(answers, seen.samples, seen.run.recipe, seen.run.history.last_step)
-    return Examined([*findings], [f"answers: {len(answers[0]):,} to validation data"])
+    given, right = answers[0].argmax(dim=1), answers[1]
+    values, counts = given.unique(return_counts=True)
+    answer = int(values[counts.argmax()])
+    share = float(counts.max()) / len(given)
+    deserved = float((right == answer).float().mean())
+    examined = Examined([], [f"answers: {len(given):,} to validation data"])
+    if share < ONE_ANSWER or deserved > RARER or len(right) < 2:
+        return examined
+    more, settings = samples.remedy
+    found = finding(
+        "one-answer",
+        f"{samples.class_name(answer)} is {100 * share:.0f}% of {len(given):,} answers to "
+        f"validation data, and right for {100 * deserved:.0f}%",
+        settings=gentler(run.recipe) | settings,
+        step=run.history.last_step,
+        more=more,
+    )
+    return examined._replace(findings=[found])
 
 
 def nothing_learned(
@@ -95,33 +104,9 @@ def gentler(recipe: Recipe) -> dict[str, object]:
 def by_heart(learned: Learned, samples: Samples, recipe: Recipe, step: int) -> Findings:
     """Find training data that are memorised while validation data are not learned at all."""
     if samples.memorised(learned):
-        yield finding(
-            "by-heart",
-            _compared(learned, samples),
-            *_training_examples(samples),
-            settings=more_dropout(recipe, 0.2) | pipeline_of(recipe).against_memorising(recipe),
-            step=step,
-        )
-
-
-def one_answer(answers: Predictions, samples: Samples, recipe: Recipe, step: int) -> Findings:
-    """Find an answer that is given far more often than it is right."""
-    given, right = answers[0].argmax(dim=1), answers[1]
-    values, counts = given.unique(return_counts=True)
-    answer = int(values[counts.argmax()])
-    share = float(counts.max()) / len(given)
-    deserved = float((right == answer).float().mean())
-    if share < ONE_ANSWER or deserved > RARER or len(right) < 2:
-        return
-    more, settings = samples.remedy
-    yield finding(
-        "one-answer",
-        f"{samples.class_name(answer)} is {100 * share:.0f}% of {len(given):,} answers to "
-        f"validation data, and right for {100 * deserved:.0f}%",
-        settings=gentler(recipe) | settings,
-        step=step,
-        more=more,
-    )
+        evidence = _compared(learned, samples), *_training_examples(samples)
+        settings = more_dropout(recipe, 0.2) | pipeline_of(recipe).against_memorising(recipe)
+        yield finding("by-heart", *evidence, settings=settings, step=step)
 
 
 def from_features(behaviour: Behaviour) -> Examined:

@@ -34,12 +34,8 @@ def written(seen: Behaviour) -> Examined:
 def one_sentence(written: Outputs, recipe: Recipe, step: int) -> Findings:
     """Find outputs that are all the same sentence."""
     if len(set(written.outputs)) <= 1 and len(set(written.references)) >= FEW:
-        yield finding(
-            "same-output",
-            f"{len(written.outputs)} times: {cut(written.outputs[0])!r}",
-            settings=gentler(recipe),
-            step=step,
-        )
+        shown = f"{len(written.outputs)} times: {cut(written.outputs[0])!r}"
+        yield finding("same-output", shown, settings=gentler(recipe), step=step)
 
 
 def habits(written: Outputs, recipe: Recipe, step: int) -> Findings:
@@ -93,13 +89,9 @@ def looping(written: Outputs, recipe: Recipe, step: int) -> Findings:
     share = 100 * len(which) / max(1, len(written.outputs))
     usual = signs(written.sources, written.references, written.references).repeated
     if share - usual > LOOPING and len(written.outputs) >= FEW:
+        shown = (repr(cut(written.outputs[n])) for n in which[:SHOWN])
         yield finding(
-            "repeated:drawn",
-            *(repr(cut(written.outputs[n])) for n in which[:SHOWN]),
-            settings=_longer(recipe),
-            step=step,
-            share=share,
-            usual=usual,
+            "repeated:drawn", *shown, settings=_longer(recipe), step=step, share=share, usual=usual
         )
 
 

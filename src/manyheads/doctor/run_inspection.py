@@ -26,7 +26,6 @@ class RunInspection:
         self.folder: ModelFolder | None = None
         if (self.path / "manyheads.json").exists() or not (self.path / "recipe.toml").exists():
             self.folder = ModelFolder(self.path)  # says what is wrong with one that is none
-        if self.folder is not None:
             self.recipe: Recipe = self.folder.recipe
         else:
             self.recipe = read_recipe(self.path / "recipe.toml", stored=True)

@@ -49,11 +49,8 @@ def target_in_source(few: Corpus) -> Findings:
     """Find sources that contain their translation."""
     which = [n for n, (s, t) in enumerate(few.pairs()) if contains(s, t)]
     if len(which) >= GIVEN * len(few):
-        yield finding(
-            "target-in-source",
-            *(
-                f"{few.describe([n])}: {cut(few.source[n])!r} has {cut(few.target[n], 40)!r}"
-                for n in which[:SHOWN]
-            ),
-            share=100 * len(which) / len(few),
+        shown = (
+            f"{few.describe([n])}: {cut(few.source[n])!r} has {cut(few.target[n], 40)!r}"
+            for n in which[:SHOWN]
         )
+        yield finding("target-in-source", *shown, share=100 * len(which) / len(few))

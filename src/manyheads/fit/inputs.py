@@ -92,12 +92,8 @@ def prepared_with_captions(
         write_preprocessing(folder, recipe.image)
 
     texts = digest(*train.texts, *train.languages, *valid.texts, *valid.languages)
-    return Prepared(
-        task,
-        recipe.config(**sizes(vocabularies)),
-        write,
-        {"data": digest(images_digest(train.images, valid.images), texts)},
-    )
+    data = digest(images_digest(train.images, valid.images), texts)
+    return Prepared(task, recipe.config(**sizes(vocabularies)), write, {"data": data})
 
 
 def left_out(*parts: ImageSet) -> list[str]:

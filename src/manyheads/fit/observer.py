@@ -1,12 +1,16 @@
-"""Observers of a whole run; the simplest prints lines."""
+"""Observers of a whole run, and what is said of its scores; the simplest prints lines."""
 
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Protocol
 
 from manyheads.fit.pace import duration
 from manyheads.generation.output_monitor import SIGNS
+from manyheads.train.early_stop import is_better
+from manyheads.train.history import read_history
 from manyheads.train.loop import Observer
+from manyheads.train.train_config import EarlyStop
 
 
 class RunObserver(Observer, Protocol):
@@ -30,8 +34,7 @@ class PrintObserver:
 
     def validated(self, step: int, metrics: dict[str, float]) -> None:
         """Print a validation's scores; its signs of trouble are in the log, and warned of."""
-        scores = {name: v for name, v in metrics.items() if name.removeprefix("val_") not in SIGNS}
-        numbers = "  ".join(f"{name} {value:.2f}" for name, value in scores.items())
+        numbers = "  ".join(f"{name} {metrics[name]:.2f}" for name in _scores(metrics))
         self.say(f"step {step}: {numbers}")
 
 
@@ -42,9 +45,9 @@ def described(line: Mapping[str, float]) -> str:
         >>> described({"loss": 2.5, "learning_rate": 1e-3, "tokens_per_second": 9e3})
         'loss 2.500  lr 1.0e-03  9,000 tokens/s'
     """
-    parts = (
-        [f"loss {line['loss']:.3f}", f"lr {line['learning_rate']:.1e}"] if "loss" in line else []
-    )
+    parts = []
+    if "loss" in line:
+        parts = [f"loss {line['loss']:.3f}", f"lr {line['learning_rate']:.1e}"]
     parts += [
         f"{value:,.0f} {name.removesuffix('_per_second')}/s"
         for name, value in line.items()
@@ -60,3 +63,34 @@ class SilentObserver(PrintObserver):
 
     def say(self, message: str) -> None:
         """Print nothing."""
+
+
+def _scores(metrics: Mapping[str, float]) -> list[str]:
+    return [name for name in metrics if name.removeprefix("val_") not in SIGNS]
+
+
+def changes_of_scores(out: Path, rule: EarlyStop | None) -> list[str]:
+    """Compare the validation before the first step with that of the weights that are kept.
+
+    Args:
+        out: the run folder.
+        rule: which weights those are; None: the last.
+
+    Returns:
+        A line for each score; none if there was no validation before the first step.
+    """
+    scored = read_history(out / "metrics.jsonl").validations
+    if not scored or scored[0]["step"] != 0:
+        return []
+    before, after = scored[0], scored[-1]
+    if rule is not None:
+        after = before
+        for line in scored:
+            if is_better(line[rule.metric], after[rule.metric], rule.metric):
+                after = line
+    where = f"after step {after['step']:,}" if after["step"] else "still, as no step was better"
+    return [
+        f"{key}: {before[key]:.2f} before training, {after[key]:.2f} {where}"
+        for key in _scores(before)
+        if key.startswith("val_") and key in after
+    ]

@@ -16,6 +16,7 @@ as were measured before; those of a validation are those of the last one.
 import time
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -35,42 +36,35 @@ UPDATES = 16  # that do
 BUDGET = 10.0  # seconds, after which no more updates are made
 
 
+@dataclass
 class Pace:
     """Seconds of steps and validations of a run."""
 
-    def __init__(
-        self,
-        config: TrainConfig,
-        step: float,
-        validation: float,
-        clock: Callable[[], float],
-        *,
-        units: float = 0.0,
-    ) -> None:
-        self.config = config
-        self.step = step
-        self.validation = validation
-        self.units = units  # tokens or images a second, before the first step
-        self._clock = clock
-        self._made, self._spent = 0, 0.0
-        self._last: float | None = None
+    config: TrainConfig
+    step: float
+    validation: float
+    clock: Callable[[], float]
+    units: float = 0.0  # tokens or images a second, before the first step
+    made: int = 0  # steps that were timed
+    spent: float = 0.0
+    last: float | None = None  # when the last step or validation ended
 
     def stepped(self) -> None:
         """Note that a step was made; the first one only starts the clock."""
-        now = self._clock()
-        if self._last is not None:
-            self._made += 1
-            self._spent += now - self._last
-            if self._made >= UPDATES:
-                self.step = self._spent / self._made
-        self._last = now
+        now = self.clock()
+        if self.last is not None:
+            self.made += 1
+            self.spent += now - self.last
+            if self.made >= UPDATES:
+                self.step = self.spent / self.made
+        self.last = now
 
     def validated(self) -> None:
         """Note that a validation has ended, which began after the last step."""
-        now = self._clock()
-        if self._last is not None:
-            self.validation = now - self._last
-        self._last = now
+        now = self.clock()
+        if self.last is not None:
+            self.validation = now - self.last
+        self.last = now
 
     def left(self, step: int) -> float:
         """Return the seconds from behind a step to the end of the run."""
@@ -121,11 +115,8 @@ def duration(seconds: float) -> str:
         ('8 s', '1 min 40 s', '1 h 6 min', '2 d 7 h')
     """
     whole = round(seconds)
-    for size, name, part, smaller in (
-        (86400, "d", 3600, "h"),
-        (3600, "h", 60, "min"),
-        (60, "min", 1, "s"),
-    ):
+    units = (86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")
+    for size, name, part, smaller in units:
         if whole >= size:
             return f"{whole // size} {name} {whole % size // part} {smaller}"
     return f"{whole} s"

@@ -111,7 +111,7 @@ class Advice:
 @cache
 def measured() -> list[Row]:
     """Read the table."""
-    text = files("manyheads.fit").joinpath("measured.json").read_text(encoding="utf-8")
+    text = files(__package__).joinpath("measured.json").read_text("utf-8")
     return [Row(**row) for row in json.loads(text)]
 
 
@@ -139,11 +139,9 @@ def look(images: ImageSet) -> Facts:
         channels[_channels(image)] += 1
     if not sides:
         raise DataError(f"{images.origin}: none of {unreadable} images looked at can be read.")
-    counts = (
-        images.labels.sum(axis=0)
-        if images.multi_label
-        else np.bincount(images.labels, minlength=len(images.classes))
-    )
+    counts = images.labels.sum(axis=0)
+    if not images.multi_label:
+        counts = np.bincount(images.labels, minlength=len(images.classes))
     return Facts(
         images=len(images),
         classes=len(images.classes),
@@ -188,21 +186,29 @@ def recommend(data: LabelledImageData, facts: Facts, machine: Machine, table: li
     settings = _settings(data, facts)
     reasons = _about(facts)
     if not like:
-        near = min(usable, key=lambda row: _distance(row, facts), default=None)
+        ratios = {row: _ratios(row, facts) for row in usable}  # that of the sides counts twice
+        near = min(ratios, key=lambda r: math.prod(ratios[r]) * ratios[r][-1], default=None)
         reasons.append("Nothing like these data was measured by us, so no accuracy is promised.")
         if near is not None:
             reasons.append(f"The nearest, of little relevance to yours: {_said(near, machine)}")
-        if _is_readable_by_init(data.train):
+        is_table = data.train.endswith(LISTINGS) and not data.train.startswith(HUB)
+        if is_table or expand_user(data.train).is_dir():
             reasons.append(
                 "`manyheads init` opens every image, divides them, times a few steps of training "
                 "here and writes a recipe that fits; what cannot be used is named and left out."
             )
-            return Advice(facts, machine, None, None, _init(data), None, [], reasons)
-        command = shlex.join(["manyheads", "train", BEGIN, *settings, *_channels_of(facts)])
+            own = [data.image, data.label] != ["image", "label"]
+            columns = ["--columns", f"{data.image},{data.label}"] if own else []
+            command = shlex.join(["manyheads", "init", data.train, *columns])
+            command += " && manyheads train mine.toml"
+            return Advice(facts, machine, None, None, command, None, [], reasons)
+        if facts.channels == 1:
+            settings.append("image.mode=L")
+        elif facts.channels != 3:
+            settings += ["image.mode=bands", f"image.num_channels={facts.channels}"]
+        command = shlex.join(["manyheads", "train", BEGIN, *settings])
         return Advice(facts, machine, BEGIN, "cnn", command, None, [], reasons)
-    best = max(
-        like, key=lambda row: (_minutes(row, machine) <= PATIENCE, row.finished, row.accuracy)
-    )
+    best = max(like, key=lambda r: (_minutes(r, machine) <= PATIENCE, r.finished, r.accuracy))
     spoken = [row for row in like if row.family == best.family and row.finished]
     expected = _range(spoken, facts) if spoken else None
     reasons += [_said(row, machine) for row in sorted(like, key=lambda row: -row.accuracy)]
@@ -219,23 +225,16 @@ def recommend(data: LabelledImageData, facts: Facts, machine: Machine, table: li
 
 
 def _is_like(row: Row, facts: Facts) -> bool:
-    return (
-        not facts.multi_label
-        and not facts.unbalanced
-        and facts.channels == (1 if row.grey else 3)
-        and _times(row.per_class, facts.per_class) <= LIKE
-        and _times(row.classes, facts.classes) <= LIKE
-        and _times(row.side, facts.side) <= LIKE_SIDE
-    )
+    per_class, classes, side = _ratios(row, facts)
+    even = not facts.multi_label and not facts.unbalanced
+    same_size = max(per_class, classes) <= LIKE and side <= LIKE_SIDE
+    return even and same_size and facts.channels == (1 if row.grey else 3)
 
 
-def _times(one: float, other: float) -> float:
-    return max(one / other, other / one)
-
-
-def _distance(row: Row, facts: Facts) -> float:
-    classes = _times(row.per_class, facts.per_class) * _times(row.classes, facts.classes)
-    return math.log(classes) + 2 * math.log(_times(row.side, facts.side))
+def _ratios(row: Row, facts: Facts) -> list[float]:
+    """Return how many times the images a class, the classes and the sides differ."""
+    pairs = (row.per_class, facts.per_class), (row.classes, facts.classes), (row.side, facts.side)
+    return [max(one / other, other / one) for one, other in pairs]
 
 
 def _range(rows: list[Row], facts: Facts) -> tuple[float, float]:
@@ -274,22 +273,6 @@ def _about(facts: Facts) -> list[str]:
         ),
     }
     return [note for note, applies in notes.items() if applies]
-
-
-def _is_readable_by_init(name: str) -> bool:
-    return expand_user(name).is_dir() or (name.endswith(LISTINGS) and not name.startswith(HUB))
-
-
-def _init(data: LabelledImageData) -> str:
-    columns = [data.image, data.label] if (data.image, data.label) != ("image", "label") else []
-    options = ["--columns", ",".join(columns)] if columns else []
-    return f"{shlex.join(['manyheads', 'init', data.train, *options])} && manyheads train mine.toml"
-
-
-def _channels_of(facts: Facts) -> list[str]:
-    if facts.channels in (1, 3):
-        return ["image.mode=L"] if facts.channels == 1 else []
-    return ["image.mode=bands", f"image.num_channels={facts.channels}"]
 
 
 def _settings(data: LabelledImageData, facts: Facts) -> list[str]:

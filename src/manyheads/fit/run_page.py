@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from manyheads.data.checks.issue_types import SEVERITIES
+from manyheads.doctor.curves import measured
 from manyheads.doctor.finding import Finding, settings_text
 from manyheads.files import write_text
 from manyheads.fit.pace import duration
-from manyheads.generation.output_monitor import SIGNS
 from manyheads.lens.labels import cut
 from manyheads.lens.panels import number
 from manyheads.lens.view.curve_svg import curve_svg
@@ -44,10 +44,16 @@ def write_page(
     ended = "finished" if done >= steps else "stopped"
     state = ended if left is None else f"about {duration(left)} left"
     spent = max((line.get("seconds", 0.0) for line in history.training), default=0.0)
+    marks = [(float(each.step), each.kind) for each in findings if each.step is not None]
+    losses = list(zip(history.steps.tolist(), history.losses.tolist(), strict=True))
+    curves = [curve_svg("training loss", losses, last=steps, marks=marks)]
+    for metric in measured(history):
+        points = [(line["step"], line[metric]) for line in history.validations if metric in line]
+        curves.append(curve_svg(metric, points, last=steps))
     body = [
         f"<p>Step {done:,} of {steps:,}, {state}; {duration(spent)} of training so far.</p>",
         f'<progress max="{steps}" value="{done}"></progress>',
-        *_curves(history, findings, steps),
+        *curves,
         _scores(history),
         *_said(findings),
         _examples(examples),
@@ -58,25 +64,9 @@ def write_page(
     write_text(folder / PAGE, plain_page(name, body, title=f"{name}: step {done:,}", reload=reload))
 
 
-def _curves(history: History, findings: Sequence[Finding], steps: int) -> Iterable[str]:
-    marks = [(float(each.step), each.kind) for each in findings if each.step is not None]
-    losses = list(zip(history.steps.tolist(), history.losses.tolist(), strict=True))
-    yield curve_svg("training loss", losses, last=steps, marks=marks)
-    for metric in _metrics(history):
-        points = [(line["step"], line[metric]) for line in history.validations if metric in line]
-        yield curve_svg(metric, points, last=steps)
-
-
-def _metrics(history: History) -> list[str]:
-    """Name what validations measured, without signs of trouble in outputs."""
-    names = dict.fromkeys(name for line in history.validations for name in line)
-    signs = {f"val_{name}" for name in SIGNS}
-    return [name for name in names if name.startswith("val_") and name not in signs]
-
-
 def _scores(history: History) -> str:
     rows = []
-    for metric in _metrics(history):
+    for metric in measured(history):
         lines = [line for line in history.validations if metric in line]
         best = (min if lower_is_better(metric) else max)(lines, key=lambda line: line[metric])
         rows.append(

@@ -10,34 +10,18 @@ from typing import Any, cast
 import torch
 from torch import nn
 
-from manyheads.errors import (
-    DataError,
-    FolderError,
-    InterruptedRunError,
-    OutputError,
-    UsageError,
-)
+from manyheads.errors import DataError, FolderError, InterruptedRunError, OutputError, UsageError
 from manyheads.files import remove_unfinished
-from manyheads.fit.changed_scores import changes_of_scores
 from manyheads.fit.elastic_restart import forget_launch, launched_before, note_launch
-from manyheads.fit.observer import PrintObserver, RunObserver, SilentObserver
+from manyheads.fit.observer import PrintObserver, RunObserver, SilentObserver, changes_of_scores
 from manyheads.fit.resumption import store_recipe
 from manyheads.fit.training_watch import TrainingWatch
 from manyheads.measure.stored_model import measure as measure_model
 from manyheads.predict.load import load
 from manyheads.predict.task_pipeline import Pipeline, pipeline_of
+from manyheads.project import folder
 from manyheads.project.base_recipe import Recipe, read_recipe, write_recipe
 from manyheads.project.capacity import check_memory
-from manyheads.project.folder import (
-    CACHE,
-    check_out,
-    inputs,
-    refresh_manifest,
-    versions,
-    write_json,
-    write_manifest,
-    write_weights,
-)
 from manyheads.project.lock import LOCK, locked
 from manyheads.project.paths import allow, find_recipe
 from manyheads.streams import stream
@@ -55,10 +39,8 @@ from manyheads.train.ranks import LostRankError, agreed, exchange, joined, on_fi
 from manyheads.train.train_config import Precision
 from manyheads.train.training_task import Task
 
-REWRITTEN = (
-    "recipe.toml",
-    "preprocessing.json",
-)  # when a resumed run changes its recipe, or is of an older version
+# When a resumed run changes its recipe, or is of an older version.
+REWRITTEN = ("recipe.toml", "preprocessing.json")
 
 
 @stop_with_torchrun()
@@ -102,12 +84,10 @@ def train(
     if isinstance(recipe, str | Path):
         path = find_recipe(str(recipe))
         recipe, out = read_recipe(path, changes), out or Path("runs") / path.stem
-    elif not isinstance(recipe, Recipe):
+    elif not isinstance(recipe, Recipe) or not hasattr(recipe, "task"):
         raise UsageError(f"{recipe!r:.80} is no recipe: give a name, a path, or a recipe.")
     elif changes or out is None:
         raise UsageError("A recipe that was read already needs out=FOLDER, and takes no changes.")
-    if not hasattr(recipe, "task"):
-        raise UsageError(f"{recipe!r:.80} is no recipe: give a name, a path, or one that was read.")
     allow(*dict(recipe.data).values())
     with joined() as device, _sole(Path(out)), limited_threads(None), torch.random.fork_rng():
         heard = observer or PrintObserver() if rank_and_world()[0] == 0 else SilentObserver()
@@ -138,7 +118,7 @@ def _train(
     first = rank == 0
     with agreed():
         if first:
-            check_out(out, resume=resume or launched_before(out))
+            folder.check_out(out, resume=resume or launched_before(out))
             note_launch(out)
     threads = set_threads(recipe.train.threads)
     observer.say(f"reading {recipe.data.train}")
@@ -161,14 +141,14 @@ def _train(
             rewritten = store_recipe(out, resolved, recipe.train, observer.say)
             write_inputs(out)
             if rewritten:
-                refresh_manifest(out, [n for n in REWRITTEN if (out / n).exists()])
+                folder.refresh_manifest(out, [n for n in REWRITTEN if (out / n).exists()])
     with agreed():
-        parts = inputs(out, recipe)
+        parts = folder.inputs(out, recipe)
         _refuse_other_inputs(out, parts)
         if not on_first(lambda: checkpoints(out / "state")):  # else the weights have learned since
             record = pipeline.initialize(model, recipe, out) or {}
             if record and first:
-                write_json(out / "start.json", record)
+                folder.write_json(out / "start.json", record)
             for side, entry in record.items():
                 observer.say(f"{side}: {len(entry['tensors'])} tensors from {entry['model']}")
     shared = f", {world} ranks ({recipe.train.parallel})" if world > 1 else ""
@@ -176,17 +156,13 @@ def _train(
     observer.say(f"{parameters:,} parameters, threads: {threads}{shared}")
 
     def keep(model: nn.Module) -> None:
-        write_weights(out, model, recipe.train.save_dtype)
-        write_manifest(out, recipe, precision)
+        folder.write_weights(out, model, recipe.train.save_dtype)
+        folder.write_manifest(out, recipe, precision)
 
     model.to(device, memory_format=recipe.train.memory_format)  # type: ignore[call-overload]
     precision = on_first(lambda: _precision(recipe, model, task, out, observer))
-    here = {
-        "threads": str(threads),
-        "device": device.type,
-        "precision": precision,
-        "ranks": str(world),
-    }
+    here = {"threads": str(threads), "device": device.type, "precision": precision}
+    here["ranks"] = str(world)
     settings = replace(recipe.train, precision=precision)
     watch = None
     if first:
@@ -203,7 +179,7 @@ def _train(
             settings,
             out,
             seed=recipe.seed,
-            environment=versions() | here | environment | parts,
+            environment=folder.versions() | here | environment | parts,
             save_best=keep,
             observer=watch or observer,
         )
@@ -231,7 +207,7 @@ def _train(
 
 
 def _measure(recipe: Recipe, out: Path, pipeline: Pipeline[Any, Any]) -> dict[str, Any]:
-    shutil.rmtree(out / CACHE, ignore_errors=True)
+    shutil.rmtree(out / folder.CACHE, ignore_errors=True)
     predictor = load(out, threads=recipe.train.threads or None)
     request = pipeline.after_training(predictor)
     line = measure_model(predictor, request.model_copy(update={"limit": recipe.evaluate.limit}))

@@ -79,10 +79,6 @@ def training_preprocessing(
     """Return the preprocessing before augmentation: larger and uncropped, for a random crop."""
     if augmentation.resized_crop == 1:
         return preprocessing
-    larger = augmentation.oversize
-    return replace(
-        preprocessing,
-        height=round(larger * preprocessing.height),
-        width=round(larger * preprocessing.width),
-        crop=1.0,
-    )
+    sides = preprocessing.height, preprocessing.width
+    height, width = (round(augmentation.oversize * side) for side in sides)
+    return replace(preprocessing, height=height, width=width, crop=1.0)

@@ -4,15 +4,15 @@ Nothing of this may stop a training: what fails is reported once, and the run go
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
 from manyheads.doctor import beginning, curves
-from manyheads.doctor.causes import by_cause
-from manyheads.doctor.finding import Finding, settings_text
+from manyheads.doctor.finding import Finding, by_cause, settings_text
 from manyheads.fit.observer import RunObserver
 from manyheads.fit.pace import Pace, duration, rehearsed
 from manyheads.fit.run_page import PAGE, write_page
@@ -52,23 +52,24 @@ class TrainingWatch:
 
     def examine(self, model: nn.Module) -> None:
         """Look at the data and at the initial weights."""
-        if self._step == 0:
-            self._try("the data were not examined", self._examine, model)
+        if self._step > 0:
+            return
+        with self._optional("the data were not examined"):
+            sides = pipeline_of(self.recipe).part("samples", "sides")
+            self._report(beginning.in_data(sides(self.task)) if sides else ())
+            if not self.started:
+                self._report(beginning.in_rate(model, self.recipe))
 
     def estimate(self, model: nn.Module, config: TrainConfig) -> None:
         """Measure how long the run will take, and say it."""
-
-        def measure() -> None:
-            self.pace = rehearsed(model, self.task, config, self.recipe.seed)
-            pace, every = self.pace, config.validate_every
+        with self._optional("the time was not estimated"):
+            self.pace = pace = rehearsed(model, self.task, config, self.recipe.seed)
             before = config.validate_first and self._step == 0
             self.say(
                 f"about {duration(pace.left(self._step) + before * pace.validation)} to go: "
                 f"{config.steps - self._step:,} steps of {pace.step:.3g} s, "
-                f"a validation of {pace.validation:.3g} s every {every:,} steps"
+                f"a validation of {pace.validation:.3g} s every {config.validate_every:,} steps"
             )
-
-        self._try("the time was not estimated", measure)
 
     def progress(self, step: int, steps: int, line: dict[str, float]) -> None:
         """Judge the losses of the first tenth; pass the step on, with the time left."""
@@ -79,7 +80,9 @@ class TrainingWatch:
         if step <= self.judged and self._first == 0:
             self._losses.append(line["step_loss"])
             if step == self.judged:
-                self._try("the losses were not judged", self._judge)
+                with self._optional("the losses were not judged"):
+                    losses, started = self._losses, self.started
+                    self._report(beginning.in_losses(losses, self.recipe, started=started))
         self.observer.progress(step, steps, line)
 
     def validated(self, step: int, metrics: dict[str, float]) -> None:
@@ -93,49 +96,33 @@ class TrainingWatch:
 
     def draw(self, *, ended: bool = False) -> None:
         """Draw the page of the run."""
-        self._try(f"{PAGE} was not drawn", self._draw, ended)
-
-    def _examine(self, model: nn.Module) -> None:
-        sides = pipeline_of(self.recipe).part("samples", "sides")
-        self._found([*beginning.in_data(sides(self.task))] if sides else [])
-        if not self.started:
-            self._found([*beginning.in_rate(model, self.recipe)])
-
-    def _judge(self) -> None:
-        self._found([*beginning.in_losses(self._losses, self.recipe, started=self.started)])
-
-    def _found(self, findings: list[Finding]) -> None:
-        for each in findings:
-            self.findings.append(each)
-            tried = settings_text(each.settings)
-            lines = [
-                f"{each.severity}: {each.what} [{each.kind}]",
-                *(f"  {e}" for e in each.evidence),
-            ]
-            self.say(
-                "\n".join([*lines, f"  {each.remedy}", *([f"  Try: {tried}"] if tried else [])])
+        with self._optional(f"{PAGE} was not drawn"):
+            history, recipe = read_history(self.out / "metrics.jsonl"), self.recipe
+            finished = ended and history.last_step >= recipe.train.steps
+            judged = curves.judged(history, recipe, started=self.started, finished=finished)
+            write_page(
+                self.out,
+                history,
+                by_cause([*self.findings, *judged]),
+                self.task.examples if isinstance(self.task, Shown) else (),
+                steps=recipe.train.steps,
+                left=None if ended else 0.0 if self.pace is None else self.pace.left(self._step),
             )
 
-    def _draw(self, ended: bool) -> None:
-        history, recipe = read_history(self.out / "metrics.jsonl"), self.recipe
-        finished = ended and history.last_step >= recipe.train.steps
-        judged = curves.judged(history, recipe, started=self.started, finished=finished)
-        left = None if ended else 0.0 if self.pace is None else self.pace.left(self._step)
-        write_page(
-            self.out,
-            history,
-            by_cause([*self.findings, *judged]),
-            self.task.examples if isinstance(self.task, Shown) else (),
-            steps=recipe.train.steps,
-            left=left,
-        )
+    def _report(self, findings: Iterable[Finding]) -> None:
+        for each in findings:
+            self.findings.append(each)
+            tried = [f"Try: {settings_text(each.settings)}"] if each.settings else []
+            lines = [f"{each.severity}: {each.what} [{each.kind}]", *each.evidence, each.remedy]
+            self.say("\n  ".join([*lines, *tried]))
 
-    def _try(self, what: str, do: Callable[..., None], *values: Any) -> None:
+    @contextmanager
+    def _optional(self, what: str) -> Iterator[None]:
         """Do what the run does not depend on; report its first failure."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                do(*values)
+                yield
         except Exception as error:  # whatever it is: the training goes on
             if what not in self._failed:
                 self._failed.add(what)

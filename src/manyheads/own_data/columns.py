@@ -15,11 +15,11 @@ LABEL_ROWS = 5  # of each label on average, at least
 LANGUAGES = ("zh", *sorted({*NAMES, *languages_with_words()} - {"zh"}))  # with Han alone: Chinese
 _SIDES = {"source": 0, "src": 0, "input": 0, "target": 1, "tgt": 1, "output": 1, "translation": 1}
 _SIDES |= {"reference": 1}
+_LABELS = {"label", "class", "category", "sentiment", "intent"}
 _ABOUT = {"language", "lang", "code", "id"}
 _CODES = {name.lower(): code for code, name in NAMES.items()}
-_NO_TEXT = re.compile(
-    r"[\d\W_]*|[^\s/\\@]*[/\\@]\S*|(?:[^\W\d]|-)*\d[\w-]*"
-)  # numbers, paths, names
+# Numbers, paths, names.
+_NO_TEXT = re.compile(r"[\d\W_]*|[^\s/\\@]*[/\\@]\S*|(?:[^\W\d]|-)*\d[\w-]*")
 
 
 class Column(NamedTuple):
@@ -63,7 +63,7 @@ def find_roles(table: Table, wanted: Sequence[str], languages: Sequence[str] = (
     if len(chosen) == 1:
         label = None if wanted else _label(table, chosen[0].number)
         return Roles(chosen[0], label=label)
-    first, second = chosen if wanted else _ordered(table, chosen)
+    first, second = chosen if wanted else sorted(chosen, key=lambda c: _side(table, c.number) or 0)
     if _is_label(table, second.number) and not _is_label(table, first.number):
         return Roles(first, label=second)
     if len(languages) == 2 and (first.language, second.language) == (languages[1], languages[0]):
@@ -86,13 +86,9 @@ def _column(table: Table, index: int, language: str | None = None) -> Column:
 
 
 def _language(table: Table, index: int) -> str | None:
-    if index < len(table.header):
-        words = re.findall(r"[^\W\d_]+", table.header[index].lower())
-        known = [_CODES.get(word, word) for word in words]
-        if codes := [code for code in known if code in LANGUAGES]:
-            return codes[0]
-        if is_language_code(table.header[index]) and len(table.header[index]) == 2:
-            return table.header[index].lower()
+    codes, name = _codes(table, index), _header(table, index)
+    if codes or (is_language_code(name) and len(name) == 2):
+        return [*codes, name.lower()][0]
     (best, first), (following, second), *_ = guess(" ".join(_cells(table, index)), LANGUAGES)
     alone = first > SURE * second or (best, following) == ("zh", "ja")
     return best if first and alone else None
@@ -123,25 +119,29 @@ def _sentences(table: Table) -> list[int]:
             different = len(set(texts)) / len(texts)
             letters[index] = sum(map(len, texts)) / len(cells) * different
     sides = [each for each in letters if _side(table, each) is not None]
-    languages = [each for each in letters if _named_by_language(table, each)]
+    languages = [each for each in letters if _codes(table, each)]
     for named in (sides, languages):
         if len(named) == 2:
             return named
     return sorted(sorted(letters, key=lambda each: -letters[each])[:2])
 
 
-def _named_by_language(table: Table, index: int) -> bool:
-    words = re.findall(r"[^\W\d_]+", " ".join(table.header[index : index + 1]).lower())
-    return any(_CODES.get(word, word) in LANGUAGES for word in words)
+def _header(table: Table, index: int) -> str:
+    return "".join(table.header[index : index + 1])  # some rows may be longer
+
+
+def _words(table: Table, index: int) -> list[str]:
+    return re.findall(r"[^\W\d_]+", _header(table, index).lower())
+
+
+def _codes(table: Table, index: int) -> list[str]:
+    codes = (_CODES.get(word, word) for word in _words(table, index))
+    return [code for code in codes if code in LANGUAGES]
 
 
 def _side(table: Table, index: int) -> int | None:
-    words = re.findall(r"[^\W\d_]+", " ".join(table.header[index : index + 1]).lower())
+    words = _words(table, index)
     return next((_SIDES[word] for word in words if word in _SIDES and not _ABOUT & {*words}), None)
-
-
-def _ordered(table: Table, pair: Sequence[Column]) -> Sequence[Column]:
-    return sorted(pair, key=lambda each: _side(table, each.number) or 0)
 
 
 def _is_label(table: Table, index: int) -> bool:
@@ -156,12 +156,6 @@ def _is_label(table: Table, index: int) -> bool:
 def _label(table: Table, text: int) -> Column | None:
     """Find the column of labels: by its name, or the only one."""
     found = [each for each in range(table.width) if each != text and _is_label(table, each)]
-    named = [
-        each
-        for each in found
-        if each < len(table.header)
-        and {"label", "class", "category", "sentiment", "intent"}
-        & set(re.findall("[a-z]+", table.header[each].lower()))
-    ]
-    chosen = named or found
-    return Column(chosen[0], None, _column(table, chosen[0]).name) if len(chosen) == 1 else None
+    words = {each: re.findall("[a-z]+", _header(table, each).lower()) for each in found}
+    chosen = [each for each in found if _LABELS & {*words[each]}] or found
+    return _column(table, chosen[0])._replace(language=None) if len(chosen) == 1 else None

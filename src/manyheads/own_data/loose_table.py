@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from manyheads.data.documents.office import XLSX, unpack
-from manyheads.data.text.encoding import unicode_encoding
+from manyheads.data.text.encoding import decode, unicode_encoding
 from manyheads.data.text.formats import read_pairs
 from manyheads.data.text.languages import base, header_words, is_language_code
-from manyheads.data.text.lines import LONGEST, Problem, blocks, ending
+from manyheads.data.text.lines import LONGEST, blocks, ending, refuse
 from manyheads.data.text.rows import parquet_rows
 from manyheads.errors import DataError, NotFoundError, UsageError
-from manyheads.own_data.prepared import EXAMPLES, Finding
+from manyheads.own_data.prepared import EXAMPLES, Finding, finding_of
 from manyheads.strict_json import loads
 
 MOST = 1 << 30  # bytes of a file: all of it is in memory
@@ -36,15 +36,16 @@ _KINDS = (
     (b"SQLite format 3", "a database", "export the table as .csv"),
     (b"\xd0\xcf\x11\xe0", "an old office document (.xls, .doc)", "save it as .xlsx or .csv"),
 )
+Rows = list[tuple[int, list[str]]]  # each with its line or number
 _NAMES = {"label", "labels", "class", "category", "sentiment", "intent", "score", "comment", "note"}
 _NAMES |= {"notes", "domain", "file", "name", "number", "date", "url", "caption", "quality"}
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
 class Table(NamedTuple):
-    """Rows of cells, each with its line or number, and what was found while reading."""
+    """Rows of cells, and what was found while reading."""
 
-    rows: list[tuple[int, list[str]]]
+    rows: Rows
     header: list[str]  # names of the columns; none if the first row is data
     form: str  # for people: "semicolon-separated, Windows-1252"
     findings: list[Finding]
@@ -83,7 +84,8 @@ def _read(path: Path, languages: Sequence[str]) -> Table:
     if form == ".tmx":
         return _memory(path, languages)
     if form == ".parquet":
-        return _objects(_parquet(path), "parquet", [])
+        records = parquet_rows(path, list, refuse, size=10_000, extra="text")
+        return _objects((record.cells for record in records), "parquet", [])
     content = _content(path)
     if form == ".xlsx":
         header, rows, findings = _with_header(list(_sheet(content, str(path))), [])
@@ -155,18 +157,17 @@ def _memory(path: Path, languages: Sequence[str]) -> Table:
 
 
 def _content(path: Path) -> bytes:
-    parts, size = [], 0
+    content = bytearray()
     for block in blocks(path):
-        parts.append(block)
-        size += len(block)
-        if size > MOST:
+        content += block
+        if len(content) > MOST:
             raise DataError(
                 f"{path} has more than {MOST >> 20:,} MB, and is read whole here. Clean it with "
                 "`manyheads check-data` and `fix`, and write a recipe as docs/data.md shows."
             )
-    if not b"".join(parts).strip():
+    if not content.strip():
         raise DataError(f"{path} is empty: copy or export it again.")
-    return b"".join(parts)
+    return bytes(content)
 
 
 def _refuse_binary(path: Path, content: bytes) -> None:
@@ -183,11 +184,7 @@ def _decode(content: bytes, path: Path) -> tuple[str, str, list[Finding]]:
     """Decode by what the bytes speak for; lines that are not UTF-8 one by one."""
     encoding = unicode_encoding(content)
     if encoding != "utf-8":
-        try:
-            text = content.decode(encoding).removeprefix("\ufeff")
-        except UnicodeDecodeError as error:
-            raise DataError(f"{path}: not valid {encoding.upper()} ({error.reason}).") from None
-        name = encoding[:6].upper()
+        text, name = decode(content, str(path))[0].removeprefix("\ufeff"), encoding[:6].upper()
         return text, name, [Finding("encoding", 1, (), f"read as {name}, written as UTF-8")]
     findings = []
     if content.startswith(b"\xef\xbb\xbf"):
@@ -199,13 +196,12 @@ def _decode(content: bytes, path: Path) -> tuple[str, str, list[Finding]]:
         lines = content.split(b"\n")
     wrong = [number for number, line in enumerate(lines) if not _is(line, "utf-8")]
     legacy = "euc_kr" if all(_is(lines[number], "euc_kr") for number in wrong) else "cp1252"
-    decoded = [
-        line.decode("utf-8") if _is(line, "utf-8") else _legacy(line, legacy) for line in lines
-    ]
+    # Five bytes that Windows-1252 leaves open are those of Latin-1.
+    tried = ("utf-8", legacy, "latin-1")
+    decoded = [line.decode(next(each for each in tried if _is(line, each))) for line in lines]
     name = {"euc_kr": "EUC-KR", "cp1252": "Windows-1252"}[legacy]
-    examples = tuple(f"line {n + 1}: {decoded[n].strip()}" for n in wrong[:EXAMPLES])
-    done = f"not valid UTF-8: read as {name}"
-    findings.append(Finding("invalid-utf8", len(wrong), examples, done))
+    places = [f"line {n + 1}: {decoded[n].strip()}" for n in wrong]
+    findings += finding_of("invalid-utf8", places, f"not valid UTF-8: read as {name}")
     some = sum(not line.isascii() for line in lines) > len(wrong)
     return "\n".join(decoded), f"UTF-8 and {name}" if some else name, findings
 
@@ -216,11 +212,6 @@ def _is(line: bytes, encoding: str) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def _legacy(line: bytes, encoding: str) -> str:
-    """Decode a line; five bytes that Windows-1252 leaves open are those of Latin-1."""
-    return line.decode(encoding if _is(line, encoding) else "latin-1")
 
 
 # --- From text to rows --------------------------------------------------------------------------
@@ -249,16 +240,14 @@ def _best(scores: Mapping[str, float], least: float) -> str:
     return best if scores[best] >= least else ""
 
 
-def _split(text: str, separator: str) -> tuple[list[tuple[int, list[str]]], list[Finding]]:
+def _split(text: str, separator: str) -> tuple[Rows, list[Finding]]:
     lines = text.split("\n")
     long = [n for n, line in enumerate(lines, 1) if len(line) > LONGEST]
     for number in long:
         lines[number - 1] = ""
-    findings = []
-    if long:
-        examples = tuple(f"line {number}" for number in long[:EXAMPLES])
-        done = f"dropped: more than {LONGEST:,} characters"
-        findings.append(Finding("endless-line", len(long), examples, done))
+    places = [f"line {number}" for number in long]
+    done = f"dropped: more than {LONGEST:,} characters"
+    findings = finding_of("endless-line", places, done)
     plain = [
         (number, line.split(separator) if separator else [line])
         for number, line in enumerate(lines, 1)
@@ -288,8 +277,6 @@ def _split(text: str, separator: str) -> tuple[list[tuple[int, list[str]]], list
 
 # --- The first row ------------------------------------------------------------------------------
 
-Rows = list[tuple[int, list[str]]]
-
 
 def _with_header(rows: Rows, findings: list[Finding]) -> tuple[list[str], Rows, list[Finding]]:
     if not rows:
@@ -297,8 +284,12 @@ def _with_header(rows: Rows, findings: list[Finding]) -> tuple[list[str], Rows, 
     first, rest = [cell.strip().strip("\ufeff") for cell in rows[0][1]], rows[1:]
     if len(first) < 2 or not _is_header(first, [cells for _, cells in rest[:LOOKED_AT]]):
         return [], rows, findings
-    done = "names the columns, and is no example"
-    return first, rest, [*findings, Finding("header", 1, (" | ".join(first),), done)]
+    return first, rest, [*findings, *header_finding(first)]
+
+
+def header_finding(names: Sequence[str]) -> list[Finding]:
+    """Note that the first row is a header."""
+    return finding_of("header", [" | ".join(names)], "names the columns, and is no example")
 
 
 def _is_header(first: list[str], rest: list[list[str]]) -> bool:
@@ -322,19 +313,12 @@ def _is_header(first: list[str], rest: list[list[str]]) -> bool:
 
 
 def _objects(rows: Iterator[Mapping[str, Any]], form: str, findings: list[Finding]) -> Table:
-    names: dict[str, None] = {}
-    cells = []
-    for row in rows:
-        nested = row.get("translation")
-        flat = nested if isinstance(nested, Mapping) else row
-        texts = {str(key): _cell(value) for key, value in flat.items()}
-        names |= dict.fromkeys(texts)
-        cells.append(texts)
-    header = list(names)
-    table = [
-        (number, [row.get(name, "") for name in header]) for number, row in enumerate(cells, 1)
-    ]
-    return Table(table, header, form, findings)
+    nested = ((row, row.get("translation")) for row in rows)
+    flat = (inner if isinstance(inner, Mapping) else row for row, inner in nested)
+    cells = [{str(key): _cell(value) for key, value in row.items()} for row in flat]
+    names = dict.fromkeys(name for row in cells for name in row)
+    table = [(n, [row.get(name, "") for name in names]) for n, row in enumerate(cells, 1)]
+    return Table(table, list(names), form, findings)
 
 
 def _cell(value: object) -> str:
@@ -342,14 +326,6 @@ def _cell(value: object) -> str:
     if isinstance(value, list | tuple):
         return "\n".join(map(_cell, value))
     return str(value) if isinstance(value, str | int | float) else ""
-
-
-def _parquet(path: Path) -> Iterator[Mapping[str, Any]]:
-    def refuse(problem: Problem) -> None:
-        raise DataError(f"{problem.place}: {problem.message}")
-
-    rows = parquet_rows(path, lambda types: list(types), refuse, size=10_000, extra="text")
-    return (row.cells for row in rows)
 
 
 def _json(text: str, path: Path, findings: list[Finding]) -> Iterator[Mapping[str, Any]]:
@@ -375,9 +351,7 @@ def _json(text: str, path: Path, findings: list[Finding]) -> Iterator[Mapping[st
             yield row
         elif row is not None:
             wrong.append(f"line {number}: {line.strip()}")
-    if wrong:
-        done = "dropped: not valid JSON"
-        findings.append(Finding("invalid-record", len(wrong), tuple(wrong[:EXAMPLES]), done))
+    findings += finding_of("invalid-record", wrong, "dropped: not valid JSON")
 
 
 def _sheet(content: bytes, name: str) -> Iterator[tuple[int, list[str]]]:

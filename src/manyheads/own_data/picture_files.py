@@ -6,7 +6,7 @@ column, or .txt files beside the images. A table may have a header or none.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -14,13 +14,15 @@ from pathlib import Path
 from manyheads.data.images.image_file import FOREIGN, SUFFIXES, is_image
 from manyheads.data.regular_files import files_below
 from manyheads.data.text.encoding import is_valid_unicode
+from manyheads.data.text.language_guess import guess
 from manyheads.data.text.languages import is_language_code
 from manyheads.data.text.lines import lines
 from manyheads.data.text.rows import LISTINGS
 from manyheads.errors import DataError, UsageError, nearest
 from manyheads.files import expand_user
-from manyheads.own_data.loose_table import read_table
-from manyheads.own_data.prepared import EXAMPLES, Finding
+from manyheads.own_data.columns import LANGUAGES, SURE
+from manyheads.own_data.loose_table import header_finding, read_table
+from manyheads.own_data.prepared import Finding, finding_of
 
 SPLITS = {"train": "train", "training": "train", "val": "val", "valid": "val", "dev": "val"}
 SPLITS |= {"validation": "val", "test": "test", "testing": "test"}
@@ -52,9 +54,7 @@ class Found:
 
     def note(self, kind: str, names: Sequence[object], done: str) -> None:
         """Add a finding, if there is anything to name."""
-        if names:
-            examples = tuple(map(str, names[:EXAMPLES]))
-            self.findings.append(Finding(kind, len(names), examples, done))
+        self.findings += finding_of(kind, names, done)
 
 
 Cells = list[tuple[str, ...]]  # of a row, for each column its texts
@@ -76,13 +76,12 @@ def _is_name(cell: tuple[str, ...]) -> bool:
     return ending in (*SUFFIXES, *FOREIGN)
 
 
-def find_pictures(path: Path, columns: Sequence[str], language: Callable[[str], str]) -> Found:
+def find_pictures(path: Path, columns: Sequence[str]) -> Found:
     """Find images and their classes or texts.
 
     Args:
         path: a folder of images, or a table that names them.
         columns: of the images, then of the labels or texts; "code=NAME" is a text in a language.
-        language: guesses the language of texts for which no code is there.
 
     Raises:
         DataError: there are no images, or nothing says of what they are.
@@ -91,7 +90,7 @@ def find_pictures(path: Path, columns: Sequence[str], language: Callable[[str], 
     if path.is_file():
         folder = path.with_suffix("")
         images = [each for each in files_below(folder) if is_image(each)] if folder.is_dir() else []
-        return _from_table(path, folder, images, columns, language)
+        return _from_table(path, folder, images, columns)
     files = [each for each in files_below(path) if not _is_hidden(each.relative_to(path))]
     images = [each for each in files if is_image(each)]
     if not images:
@@ -101,14 +100,14 @@ def find_pictures(path: Path, columns: Sequence[str], language: Callable[[str], 
         )
     stems = {each.with_suffix(""): each for each in files if each.suffix.lower() == ".txt"}
     if sum(each.with_suffix("") in stems for each in images) * 2 > len(images):
-        return _with_text_files(path, images, stems, language)
+        return _with_text_files(path, images, stems)
     if len({each.parent for each in images}) == 1 or columns:
         beside = [each for each in sorted(path.parent.iterdir()) if each.is_file()]
         tables = [each for each in (*files, *beside) if each.suffix.lower() in LISTINGS]
         named = {each: _named(each, path, images) for each in tables}
         best = max(named, key=named.__getitem__, default=path)
         if best != path and named[best] * 2 >= min(len(images), LOOKED_AT):
-            return _from_table(best, path, images, columns, language)
+            return _from_table(best, path, images, columns)
     return _from_folders(path, images)
 
 
@@ -151,29 +150,27 @@ def _from_folders(path: Path, images: Sequence[Path]) -> Found:
     form = "one folder a class" + (" in each of train, val, test" if split else "")
     found = Found(pictures, f"{path}: {len(images):,} images, {form}")
     used = {parent for each in images for parent in each.parents}
-    empty = [each for each in path.iterdir() if each.is_dir() and not {each} & used]
-    found.note(
-        "empty-class", [e for e in empty if not _is_hidden(e.relative_to(path))], "no images"
-    )
+    unused = [each for each in path.iterdir() if each.is_dir() and not {each} & used]
+    empty = [each for each in unused if not _is_hidden(each.relative_to(path))]
+    found.note("empty-class", empty, "no images")
     found.note("no-label", without, "in no class folder: left out")
     return found
 
 
-def _with_text_files(
-    path: Path, images: Sequence[Path], texts: dict[Path, Path], language: Callable[[str], str]
-) -> Found:
+def _language(texts: Iterable[str]) -> str:
+    """Guess the code of a language; English if nothing speaks clearly for another."""
+    (best, first), (_, second), *_ = guess(" ".join(texts), LANGUAGES)
+    return best if first > SURE * second else "en"
+
+
+def _with_text_files(path: Path, images: Sequence[Path], texts: dict[Path, Path]) -> Found:
+    own = {each: texts[stem] for each in images if (stem := each.with_suffix("")) in texts}
     known = {
-        each: [
-            text.strip() for _, text in lines(texts[each.with_suffix("")], lambda _: None) if text
-        ]
-        for each in images
-        if each.with_suffix("") in texts
+        each: [line for _, text in lines(file, lambda _: None) if text and (line := text.strip())]
+        for each, file in own.items()
     }
-    code = language(" ".join(line for each in known.values() for line in each))
-    pictures = [
-        Picture(each, texts=tuple((code, line) for line in its if line))
-        for each, its in known.items()
-    ]
+    code = _language(line for each in known.values() for line in each)
+    pictures = [Picture(each, texts=tuple((code, t) for t in its)) for each, its in known.items()]
     found = Found(pictures, f"{path}: {len(images):,} images, with .txt files in {code}", True)
     found.note("no-text", [each for each in images if each not in known], "no text: left out")
     return found
@@ -182,13 +179,7 @@ def _with_text_files(
 # --- Tables -------------------------------------------------------------------------------------
 
 
-def _from_table(
-    table: Path,
-    folder: Path,
-    images: Sequence[Path],
-    columns: Sequence[str],
-    language: Callable[[str], str],
-) -> Found:
+def _from_table(table: Path, folder: Path, images: Sequence[Path], columns: Sequence[str]) -> Found:
     names, rows, findings = _table(table)
     find = _finder(table, folder, images)
     some, width = rows[:LOOKED_AT], range(len(rows[0]) if rows else 0)
@@ -197,8 +188,7 @@ def _from_table(
     likely = max(width, key=hits.__getitem__, default=0)
     if not names and any(hits) and not _is_name(rows[0][likely]) and find(rows[0][likely]) is None:
         names = [" ".join(cell) for cell in rows.pop(0)]
-        done = "names the columns, and is no example"
-        findings.append(Finding("header", 1, (" | ".join(names),), done))
+        findings += header_finding(names)
     names = names or [str(n + 1) for n in width]
     chosen = [_column(each, names, table) for each in columns]
     place = chosen[0][1] if chosen else likely
@@ -208,18 +198,17 @@ def _from_table(
             "say which names the images, and which their classes, with `columns`."
         )
     others = [n for n in range(len(names)) if n != place]
-    split = next((n for n in others if {*_texts(rows, n, str.lower)} <= set(SPLITS)), None)
+    split = next((n for n in others if {t.lower() for t in _texts(rows, n)} <= set(SPLITS)), None)
     wanted = chosen[1:] or [("", n) for n in _choose(names, rows, others, split, table)]
     captions = any(code for code, _ in wanted) or _are_texts(names, rows, wanted[0][1])
     if not captions and len(wanted) > 1:
         raise UsageError(f"{table}: `columns` names {len(wanted)} columns of classes: name one.")
-    codes = [
-        code or (language(" ".join(_texts(rows, n))) if captions else "") for code, n in wanted
-    ]
+    if captions:
+        wanted = [(code or _language(_texts(rows, n)), n) for code, n in wanted]
     form = f"{table}: {len(rows):,} rows; {names[place]!r} names the images, "
     form += ", ".join(
         f"{names[n]!r} has {f'texts in {code}' if captions else 'the classes'}"
-        for code, (_, n) in zip(codes, wanted, strict=True)
+        for code, n in wanted
     )
     multi = not captions and _is_multi_label(rows, wanted[0][1])
     found = Found([], form, captions, multi, findings)
@@ -228,9 +217,7 @@ def _from_table(
         if (path := find(row[place])) is None:
             missing.append(row[place][0] if row[place] else "(an empty cell)")
             continue
-        cells = [
-            (code, text) for code, (_, n) in zip(codes, wanted, strict=True) for text in row[n]
-        ]
+        cells = [(code, text) for code, n in wanted for text in row[n]]
         if not cells:
             empty.append(str(path))
             continue
@@ -266,11 +253,8 @@ def _table(path: Path) -> tuple[list[str], list[Cells], list[Finding]]:
     if any(map(_is_name, map(_plain, names))):
         rows, names = [names, *rows], []
         findings = [each for each in findings if each.kind != "header"]
-    return (
-        names,
-        [[*map(_plain, row), *[()] * table.width][: table.width] for row in rows],
-        findings,
-    )
+    cells = [[*map(_plain, row), *[()] * table.width][: table.width] for row in rows]
+    return names, cells, findings
 
 
 def _plain(cell: str) -> tuple[str, ...]:
@@ -278,8 +262,8 @@ def _plain(cell: str) -> tuple[str, ...]:
     return tuple(text for part in cell.split("\n") if (text := part.strip()))
 
 
-def _texts(rows: Sequence[Cells], column: int, change: Callable[[str], str] = str) -> Iterator[str]:
-    return (change(text) for row in rows[:LOOKED_AT] for text in row[column])
+def _texts(rows: Sequence[Cells], column: int) -> Iterator[str]:
+    return (text for row in rows[:LOOKED_AT] for text in row[column])
 
 
 def _finder(

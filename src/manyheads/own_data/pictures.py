@@ -6,39 +6,30 @@ The input is never written: the data folder has tables that name the images wher
 import csv
 import io
 import math
-import shlex
 import time
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from pathlib import Path
 
 import torch
 
+from manyheads.data.checks import image_checks
 from manyheads.data.checks.clean import repaired
 from manyheads.data.checks.held_out_images import join
-from manyheads.data.checks.image_checks import (
-    RARE,
-    TINY,
-    UNBALANCED,
-    Seen,
-    alike,
-    class_issues,
-    look,
-)
 from manyheads.data.checks.image_fingerprints import repeated
 from manyheads.data.even_sample import evenly_spaced
 from manyheads.data.images.image_file import read_content
 from manyheads.data.images.image_set import ImageSet, Preprocessing, labelled
 from manyheads.data.text.encoding import is_valid_unicode
-from manyheads.data.text.language_guess import guess
 from manyheads.errors import DataError
 from manyheads.fit import recommendation
-from manyheads.own_data.columns import LANGUAGES, SURE
 from manyheads.own_data.picture_files import Found, Picture, find_pictures
-from manyheads.own_data.prepared import Options, Prepared, recipe_path
-from manyheads.own_data.speed import Speed, measure
-from manyheads.own_data.text_recipe import FULL, VALIDATIONS, vocabulary_size
+from manyheads.own_data.prepared import Options, Prepared
+from manyheads.own_data.speed import FULL, VALIDATIONS, Draft, measure
+from manyheads.own_data.text_recipe import vocabulary_size
 from manyheads.streams import generator
 from manyheads.strict_json import dumps
 
@@ -51,22 +42,7 @@ SAMPLE, CAPTIONS = 300, 50  # images, or images with texts, by which the speed i
 START = "cifar10-cct-2-3x2"
 SIDE, CAPTION_SIDE = 32, 64  # pixels that these models were made for
 EPOCHS = 100  # passes after which more teach little
-_DONE = {
-    "unreadable": "left out",
-    "missing-image": "left out",
-    "blank": "left out: a single colour shows nothing",
-    "tiny": f"left out: a side has fewer than {TINY} pixels",
-    "long": "kept: the model sees their middle",
-    "animated": "kept: the first frame counts",
-    "unusual-mode": "kept: converted while reading",
-    "duplicate": "left out: the same pixels as an earlier image",
-    "conflicting-labels": "left out, both: the same pixels in different classes",
-    "near-duplicate": "kept, on the same side of the split: they look alike",
-    "few-images": f"left out: a class of fewer than {LEAST} images that do not look alike",
-    "rare-class": f"kept: with under {RARE} images, what is measured of the class is luck",
-    "imbalance": "kept: rare classes weigh as much as frequent ones in training",
-    "label-typo": "kept apart: rename them if they are one class",
-}
+_DONE = tomllib.loads(files(__package__).joinpath("image_findings.toml").read_text("utf-8"))
 
 
 @dataclass(frozen=True)
@@ -128,7 +104,7 @@ def prepare_images(path: Path, out: Path, options: Options) -> Prepared:
         DataError: there are no images, no classes or texts, or too few.
         UsageError: no such column.
     """
-    found = find_pictures(path, options.columns, _language)
+    found = find_pictures(path, options.columns)
     odd = [ascii(str(e.path)) for e in found.pictures if not is_valid_unicode(str(e.path))]
     found.note("invalid-utf8", odd, "left out: the name of the file is not UTF-8")
     found.pictures = [each for each in found.pictures if is_valid_unicode(str(each.path))]
@@ -141,19 +117,8 @@ def prepare_images(path: Path, out: Path, options: Options) -> Prepared:
     kind = f", {len(counts)} classes ({kind}{', ...' * (len(counts) > 8)})" if counts else ""
     used = sum(map(len, divided.parts.values()))
     about = f"{used:,} of them are used{kind}; {divided.facts.side} pixels is their median side"
-    return Prepared(
-        seen=[found.seen, about],
-        findings=found.findings,
-        recipe=recipe,
-        files=divided.files(),
-        expect=expect,
-    )
-
-
-def _language(text: str) -> str:
-    """Guess the code of a language; English if nothing speaks clearly for another."""
-    (best, first), (_, second), *_ = guess(text, LANGUAGES)
-    return best if first > SURE * second else "en"
+    seen, findings, files = [found.seen, about], found.findings, divided.files()
+    return Prepared(seen=seen, findings=findings, recipe=recipe, files=files, expect=expect)
 
 
 # --- Checking and dividing ----------------------------------------------------------------------
@@ -162,13 +127,18 @@ def _language(text: str) -> str:
 def _divide(found: Found) -> Divided:
     """Open every image once, leave out what teaches nothing, and divide the rest."""
     if found.captions:
-        found.pictures = [_repaired(each) for each in found.pictures]
+        for number, each in enumerate(found.pictures):
+            texts = dict.fromkeys((code, repaired(text, code)) for code, text in each.texts)
+            found.pictures[number] = replace(each, texts=tuple(own for own in texts if own[1]))
     images = _images(found.pictures, found)
     facts = recommendation.look(images)
-    seen = look(images, _preprocessing(facts), threads=torch.get_num_threads())
+    preprocessing = Preprocessing(height=SIDE, width=SIDE)
+    if facts.channels not in (1, 3):
+        preprocessing = replace(preprocessing, mode="bands", num_channels=facts.channels)
+    seen = image_checks.look(images, preprocessing, threads=torch.get_num_threads())
     used = _without_copies(found, seen)
     pictures, numbers = list(used.values()), {n: index for index, n in enumerate(used)}
-    near = [(seen.readable[one], seen.readable[other]) for one, other in alike(seen, NEAR)]
+    near = [(seen.readable[a], seen.readable[b]) for a, b in image_checks.alike(seen, NEAR)]
     pairs = [(numbers[a], numbers[b]) for a, b in near if a in numbers and b in numbers]
     groups = join(len(pictures), [*pairs, *_same_texts(pictures)])
     sizes = Counter(_class(pictures[group[0]], found) for group in groups)
@@ -179,8 +149,9 @@ def _divide(found: Found) -> Divided:
     issues["near-duplicate"] = [f"{pictures[b].path} ~ {pictures[a].path}" for a, b in pairs]
     issues["few-images"] = [f"{name or 'all'} ({sizes[name]})" for name in few]
     if rest and not found.captions:
-        issues |= class_issues(_images(rest, found))
+        issues |= image_checks.class_issues(_images(rest, found))
     for kind, done in _DONE.items():
+        done = done.format(LEAST=LEAST, checks=image_checks)
         found.note(kind, issues.get(kind, ()), done)
     classes = {label for each in rest for label in each.labels}
     if not rest or len(classes) == 1:
@@ -191,11 +162,6 @@ def _divide(found: Found) -> Divided:
             f"images that do not look alike; {FEW} of each are better."
         )
     return Divided(found, facts, _split(groups, pictures, found))
-
-
-def _repaired(picture: Picture) -> Picture:
-    texts = ((code, repaired(text, code)) for code, text in picture.texts)
-    return replace(picture, texts=tuple(dict.fromkeys(each for each in texts if each[1])))
 
 
 def _images(pictures: Sequence[Picture], found: Found) -> ImageSet:
@@ -212,13 +178,7 @@ def _images(pictures: Sequence[Picture], found: Found) -> ImageSet:
     )
 
 
-def _preprocessing(facts: recommendation.Facts) -> Preprocessing:
-    if facts.channels in (1, 3):
-        return Preprocessing(height=SIDE, width=SIDE)
-    return Preprocessing(height=SIDE, width=SIDE, mode="bands", num_channels=facts.channels)
-
-
-def _without_copies(found: Found, seen: Seen) -> dict[int, Picture]:
+def _without_copies(found: Found, seen: image_checks.Seen) -> dict[int, Picture]:
     """Return the images to keep by number: of copies the first, with the texts of all."""
     names = {name for kind in ("blank", "tiny") for name in seen.issues.get(kind, ())}
     used = {n: found.pictures[n] for n in seen.readable if str(found.pictures[n].path) not in names}
@@ -262,9 +222,9 @@ def _split(
     parts: dict[str, list[Picture]] = {part: [] for part in PARTS}
     waiting: dict[str, list[Sequence[int]]] = {}
     for group in groups:
-        said = {pictures[n].split for n in group}
-        if given := [part for part in ("test", "val") if part in said]:
-            parts[given[0]] += [pictures[n] for n in group]
+        splits = {pictures[n].split for n in group}
+        if held := [part for part in ("test", "val") if part in splits]:
+            parts[held[0]] += [pictures[n] for n in group]
         else:
             waiting.setdefault(_class(pictures[group[0]], found), []).append(group)
     named = {part for part, own in parts.items() if own}
@@ -285,18 +245,11 @@ def _split(
 
 
 @dataclass(kw_only=True)
-class _Draft:
-    """A recipe in the making."""
-
+class _Draft(Draft):
     divided: Divided
-    out: Path
     start: str | None
     batch: int
     side: int
-    speed: Speed | None = None
-    steps: int = 1000
-    every: int = 1000  # steps between validations
-    minutes: float = math.nan
 
     def plan(self, minutes: float, reading: float) -> None:
         """Choose steps: as many as the minutes allow, and no more than the images are worth."""
@@ -314,78 +267,56 @@ class _Draft:
         self.minutes = (self.steps * self.speed.step + validation + 2 * reading) / FULL / 60
 
     def write(self, root: str) -> str:
-        """Write the recipe; a comment says why a value is what it is."""
-        divided, found = self.divided, self.divided.found
-        parts, channels, ending = divided.parts, divided.facts.channels, divided.ending
-        metric = "chrf" if found.captions else "map" if found.multi_label else "accuracy"
-        timed = "not timed: there is no such machine here"
-        if self.speed is not None:
-            timed = f"about {self.minutes:.2g} minutes at {self.speed.units:,.0f} images a second"
-        lines = [
-            ("", ""),
-            (f'task = "{"caption" if found.captions else "classify"}"', ""),
-            ("seed = 1", "the same again; another number shows how much is luck"),
-            ("", ""),
-            ("[data]", ""),
-            (f"root = {dumps(root)}", "its tables name the images where they are"),
-            (f'train = "train.{ending}"', ""),
-            (f'valid = "val.{ending}"', f"{len(parts['val']):,}: choose the weights to keep"),
-        ]
-        if parts["test"]:
-            why = f"{len(parts['test']):,}: for the last word, once"
-            lines.append((f'test = "test.{ending}"', why))
-        if found.multi_label:
-            lines.append(("multi_label = true", "an image may have several classes"))
-        lines.append(('on_error = "skip"', "an image that is lost later is left out, and listed"))
-        if found.captions:
-            codes = dict.fromkeys(c for own in parts.values() for e in own for c, _ in e.texts)
-            size = vocabulary_size(text for each in parts["train"] for _, text in each.texts)
-            lines += [("", ""), ("[data.texts]", "the columns of each language")]
-            lines += [(f"{dumps(code)} = [{dumps(code)}]", "") for code in codes]
-            if self.start is None:
-                lines += [("", ""), ("[tokenizer]", ""), (f"size = {size}", "parts of words")]
-                lines += [("", ""), ("[model]", ""), ('preset = "captioner-tiny"', "for 64 pixels")]
-        if self.start is not None:
-            why = "has learned from 45,000 photos what few images cannot teach"
-            why = why if self.start == START else "was named; its image size is kept"
-            lines += [("", ""), ("[start]", ""), (f"model = {dumps(self.start)}", why)]
-        elif not found.captions:
-            lines += [("", ""), ("[model]", ""), ('preset = "resnet-20"', "a CNN for small images")]
-        if self.start in (None, START):
-            lines += [("", ""), ("[image]", ""), (f"height = {self.side}", "more: finer, slower")]
-            lines.append((f"width = {self.side}", ""))
-        if channels not in (1, 3):
-            lines += [('mode = "bands"', ""), (f"num_channels = {channels}", "as in the files")]
-        lines += [("", ""), ("[augment]", "another variant of an image each time it is seen")]
-        lines.append((f"shift = {self.side // 16}", "pixels"))
-        if not found.captions:
-            lines.append(("flip = true", "set false where left and right differ, as in letters"))
-            if channels in (1, 3):
-                lines.append(
-                    ('policy = "trivial"', "colour, light, turns: few images need variety")
-                )
-        low = self.start not in (None, START)
-        lines += [
-            ("", ""),
-            ("[train]", ""),
-            (f"steps = {self.steps}", timed),
-            (f"batch_size = {self.batch}", "few images need many small steps"),
-            ("learning_rate = 1e-4" if low else "learning_rate = 1e-3", "low" if low else ""),
-            ('schedule = "cosine"', "down to zero at the last step"),
-            (f"warmup = {max(1, self.steps // 10)}", ""),
-            ("weight_decay = 0.05", "against learning by heart"),
-            ("label_smoothing = 0.1", "against being too sure"),
-            (f'precision = "{self.speed.precision if self.speed else "auto"}"', "the faster one"),
-            (f"validate_every = {self.every}", f"{self.steps // self.every} times"),
-            (f"save_every = {self.every}", "what a stopped run can go on from"),
-            (f'early_stop = {{ metric = "val_{metric}", patience = 5 }}', "keeps the best weights"),
-        ]
+        """Write the recipe."""
+        divided, found, start = self.divided, self.divided.found, self.start
+        parts, captions = divided.parts, found.captions
+        channels = 0 if divided.facts.channels in (1, 3) else divided.facts.channels
+        codes = dict.fromkeys(c for own in parts.values() for e in own for c, _ in e.texts)
         counts = divided.count("train").values()
-        if counts and max(counts) > UNBALANCED * min(counts):
-            lines.append(('class_weights = "balanced"', "a rare class counts as much"))
-        text = f"# {len(parts['train']):,} images to train on, from {found.seen}\n#\n"
-        text += f"#   manyheads train {shlex.quote(str(recipe_path(self.out)))}\n"
-        return text + "".join(f"{key}  # {why}\n" if why else f"{key}\n" for key, why in lines)
+        lines = self.fill(
+            "image_recipe.template",
+            parts,
+            divided=divided,
+            root=dumps(root),
+            task="caption" if captions else "classify",
+            captioner=captions and start is None,
+            classifier=not captions and start is None,
+            languages="\n".join(f"{dumps(code)} = [{dumps(code)}]" for code in codes),
+            vocabulary=vocabulary_size(text for each in parts["train"] for _, text in each.texts),
+            start=start and dumps(start),
+            shipped=start == START,
+            named=start not in (None, START),
+            bands=channels,
+            shift=self.side // 16,
+            trivial=not captions and not channels,
+            metric="chrf" if captions else "map" if found.multi_label else "accuracy",
+            unbalanced=counts and max(counts) > image_checks.UNBALANCED * min(counts),
+        )
+        return "\n".join([*lines, ""])
+
+    def expect(self, minutes: float) -> list[str]:
+        """Say what so many minutes of training can teach."""
+        divided, captions = self.divided, self.divided.found.captions
+        train, val = len(divided.parts["train"]), len(divided.parts["val"])
+        passes, counts = self.steps * self.batch / train, divided.count(*PARTS)
+        (most, count), *_ = divided.count("val").most_common() or [("", 0)]
+        few = sorted(name for name, number in counts.items() if number < FEW)
+        return self.fill(
+            "image_expectations.template",
+            divided.parts,
+            divided=divided,
+            passes=passes,
+            hurried=self.speed and passes < 20 and self.minutes > 0.5 * minutes,
+            single_label=not captions and not divided.found.multi_label,
+            most=most,
+            share=100 * count / val,
+            points=196 * math.sqrt(0.25 / val),
+            few=len(few),
+            classes=len(counts),
+            least=FEW,
+            shown=", ".join(few[:5]) + ", ..." * (len(few) > 5),
+            larger=not captions and divided.facts.side >= 4 * self.side,
+        )
 
 
 def _recipe(
@@ -405,44 +336,4 @@ def _recipe(
     text = replace(draft, divided=few).write("{root}")
     draft.speed = measure(text, few.files(), options.hardware)
     draft.plan(options.minutes, reading)
-    return draft.write(str(out.absolute())), _expect(draft, options)
-
-
-def _expect(draft: _Draft, options: Options) -> list[str]:
-    divided, speed = draft.divided, draft.speed
-    train, val, test = (len(divided.parts[part]) for part in PARTS)
-    lines = [f"{train:,} images to train on, {val:,} to validate, {test:,} to test"]
-    passes = draft.steps * draft.batch / train
-    if speed is None:
-        lines.append("nothing was timed: this machine has no GPU. Train where there is one.")
-    else:
-        lines.append(
-            f"{speed.parameters:,} parameters, {speed.units:,.0f} images a second here "
-            f"({speed.device}, {speed.precision}): {draft.steps:,} steps are about "
-            f"{draft.minutes:.2g} minutes and {passes:.0f} passes over the images"
-        )
-        if passes < 20 and draft.minutes > 0.5 * options.minutes:
-            lines.append("so few passes teach little: give more `minutes`, or a GPU")
-    if divided.found.captions:
-        lines.append(f"{train:,} images teach phrases like yours, not free description")
-        return lines
-    (most, count), *_ = divided.count("val").most_common()
-    if not divided.found.multi_label:
-        lines.append(
-            f"always answering {most!r} would be right for {100 * count / val:.0f}% of the "
-            f"validation images; with {val:,} of them, accuracy is known to "
-            f"{196 * math.sqrt(0.25 / val):.0f} points up or down"
-        )
-    counts = divided.count(*PARTS)
-    if few := sorted(name for name, n in counts.items() if n < FEW):
-        shown = ", ".join(few[:5]) + ", ..." * (len(few) > 5)
-        lines.append(
-            f"{len(few)} of {len(counts)} classes have fewer than {FEW} images ({shown}): more of "
-            "these would help most"
-        )
-    if divided.facts.side >= 4 * draft.side:
-        lines.append(
-            f"the model sees {draft.side} of your {divided.facts.side} pixels: where only small "
-            "parts of an image tell its class, raise image.height and image.width"
-        )
-    return lines
+    return draft.write(str(out.absolute())), draft.expect(options.minutes)

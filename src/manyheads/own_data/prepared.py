@@ -21,6 +21,12 @@ class Finding:
     what_was_done: str
 
 
+def finding_of(kind: str, places: Sequence[object], done: str) -> list[Finding]:
+    """Return the finding about some places, or none if there are none."""
+    examples = tuple(map(str, places[:EXAMPLES]))
+    return [Finding(kind, len(places), examples, done)] if places else []
+
+
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """What the user said; everything else follows from the data and the machine."""

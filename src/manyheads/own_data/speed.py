@@ -1,14 +1,23 @@
-"""Measure how fast a recipe trains on this machine: a few real steps of its real model."""
+"""Measure how fast a recipe trains on this machine: a few real steps of its real model.
 
-from dataclasses import replace
+A recipe is first drafted to be timed, then with the steps that the minutes allow.
+"""
+
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.resources import files as resources
 from pathlib import Path
+from string import Formatter
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
 from manyheads.fit.observer import SilentObserver
 from manyheads.fit.pace import rehearsed
+from manyheads.own_data.prepared import recipe_path
 from manyheads.predict.task_pipeline import pipeline_of
 from manyheads.project.base_recipe import read_recipe
 from manyheads.project.capacity import check_memory
@@ -16,6 +25,9 @@ from manyheads.streams import stream
 from manyheads.train.device import best_device, limited_threads, set_threads
 from manyheads.train.precision import fastest
 from manyheads.train.precision import measure as time_precisions
+
+VALIDATIONS = 10
+FULL = 0.9  # of the minutes: the rest is for reading, checkpoints and the last measurement
 
 
 class Speed(NamedTuple):
@@ -28,6 +40,37 @@ class Speed(NamedTuple):
     parameters: int
     device: str
     precision: str  # the faster one
+
+
+@dataclass(kw_only=True)
+class Draft:
+    """What every recipe is made of; a template beside this file says the rest."""
+
+    out: Path
+    speed: Speed | None = None
+    steps: int = 1000
+    every: int = 100  # steps between validations
+    minutes: float = math.nan
+
+    def fill(self, template: str, parts: Mapping[str, Sequence[Any]], **values: Any) -> list[str]:
+        """Return the lines of a template beside this file, its {names} filled.
+
+        A line "@name ..." stands only where this value is true, "@!name ..." where it is not.
+        `size[name]` is the number of examples of a part.
+        """
+        values |= {"size": {name: len(own) for name, own in parts.items()}}
+        values |= {"draft": self, "speed": self.speed, "times": self.steps // self.every}
+        values |= {"precision": self.speed.precision if self.speed else "auto"}
+        values |= {"path": shlex.quote(str(recipe_path(self.out)))}
+        values |= {"warmup": max(1, self.steps // 10)}
+        text = resources(__package__).joinpath(template).read_text("utf-8")
+        lines = []
+        for line in text.splitlines():
+            condition, _, rest = line.partition(" ") if line[:1] == "@" else ("", "", line)
+            name = condition.lstrip("@!")
+            if not name or bool(Formatter().get_field(name, (), values)[0]) != ("!" in condition):
+                lines.append(rest.format(**values))
+        return lines
 
 
 def measure(recipe: str, files: dict[str, str], hardware: str | None) -> Speed | None:

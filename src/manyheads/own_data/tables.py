@@ -14,7 +14,7 @@ from manyheads.data.text.formats import Pair
 from manyheads.data.text.hold_out import hold_out, near_key
 from manyheads.data.text.languages import is_language_code
 from manyheads.errors import DataError, UsageError
-from manyheads.own_data.columns import Column, Roles, find_roles
+from manyheads.own_data.columns import Roles, find_roles
 from manyheads.own_data.continued import Base, General, general_pairs, open_base
 from manyheads.own_data.loose_table import Table, read_table
 from manyheads.own_data.prepared import EXAMPLES, Finding, Options, Prepared
@@ -66,38 +66,36 @@ def prepare_table(path: Path, out: Path, options: Options) -> Prepared:
     rows = list(_rows(table, roles, notes))
     if roles.target is not None:
         rows = list(_unswapped(rows, notes))
-        kept = _clean_pairs(rows, roles.source.language, roles.target.language, notes)
+        kept = _clean_pairs(rows, notes, roles.source.language, roles.target.language)
     else:
         kept = _clean_texts(rows, roles.source.language, notes)
     if len(kept) < LEAST:
         left = "" if len(kept) == len(table.rows) else f" of {len(table.rows):,} rows"
+        lost = ", ".join(f"{each.count:,} {each.kind}" for each in notes.findings()[:4])
         raise DataError(
-            f"{path}: {len(kept)} examples are left{left}{_why(notes)}; {LEAST} are needed to "
-            "learn from some and measure on others. Give more, or see what was read with "
-            "`columns`."
+            f"{path}: {len(kept)} examples are left{left}{f' ({lost})' if lost else ''}; {LEAST} "
+            "are needed to learn from some and measure on others. Give more, or see what was read "
+            "with `columns`."
         )
     groups = Counter(near_key(pair.source) for pair in kept)
     for pair in kept:
         if groups[near_key(pair.source)] > 1:
             done = "kept, all on one side of the split: their sources differ in case or marks only"
             notes.add("near-duplicate", done, f"line {pair.line}: {pair.source}")
-    parts: dict[str, Sequence[Pair]] = dict(_split(kept))
+    parts = _split(kept)
     used = [roles.source, *filter(None, (roles.target, roles.label))]
     seen = [
         f"{path}: {len(table.rows):,} rows, {table.form}; "
-        + " and ".join(map(_described, used))
+        + " and ".join(f"{each.name} ({each.language or 'unknown language'})" for each in used)
         + (f" of {table.width} columns" if table.width > len(used) else "")
     ]
     if roles.target is not None and base is None:
         other = f"{roles.target.number + 1},{roles.source.number + 1}"
         seen.append(f"from {roles.source.name} to {roles.target.name}; `columns={other}` turns it")
-    texts = Texts(
-        path=path,
-        parts=parts,
-        source=roles.source.language or "source",
-        target=_target(roles),
-        labelled=roles.label is not None,
-    )
+    source, target = roles.source.language or "source", "label" if roles.label else None
+    if roles.target is not None:
+        target = roles.target.language or "target"
+    texts = Texts(path, parts, source, target, labelled=roles.label is not None)
     if options.glossary is not None:
         _check_terms(Glossary.read(options.glossary), parts["train"], notes)
     if base is not None:
@@ -106,13 +104,8 @@ def prepare_table(path: Path, out: Path, options: Options) -> Prepared:
         parts |= {"general": general.train, "general-val": general.valid} if general.train else {}
         seen.append(_mixed(base, general))
     recipe, files, expect = recipe_for(texts, out, options, base)
-    return Prepared(
-        seen=seen,
-        findings=[*table.findings, *notes.findings()],
-        recipe=recipe,
-        files=files,
-        expect=expect,
-    )
+    findings = [*table.findings, *notes.findings()]
+    return Prepared(seen=seen, findings=findings, recipe=recipe, files=files, expect=expect)
 
 
 def _of_base(roles: Roles, base: Base) -> Roles:
@@ -126,19 +119,15 @@ def _of_base(roles: Roles, base: Base) -> Roles:
             f"{base.name} is a translator, and the table has no pairs of texts: name both columns "
             "with `columns`, or leave `base_model` out."
         )
-    both = roles.source, roles.target
-    for column, language in zip(both, base.languages, strict=True):
+    both = list(zip((roles.source, roles.target), base.languages, strict=True))
+    for column, language in both:
         if column.language not in (None, language) and is_language_code(language):
             raise UsageError(
                 f"{base.name} translates {' to '.join(base.languages)}, but {column.name} seems to "
                 f"be {column.language}: continue another model, or say which columns are which, "
                 f"with `columns={base.languages[0]}=1,{base.languages[1]}=2`."
             )
-    source, target = (
-        column._replace(language=language)
-        for column, language in zip(both, base.languages, strict=True)
-    )
-    return Roles(source, target)
+    return Roles(*(column._replace(language=language) for column, language in both))
 
 
 def _mixed(base: Base, general: General) -> str:
@@ -165,21 +154,6 @@ def _check_terms(glossary: Glossary, pairs: Sequence[Pair], notes: Notes) -> Non
     for entry in glossary.entries.values():
         if entry.target not in met:
             notes.add("glossary", "terms that no pair has: nothing is learned", entry.source)
-
-
-def _target(roles: Roles) -> str | None:
-    if roles.label is not None:
-        return "label"
-    return None if roles.target is None else roles.target.language or "target"
-
-
-def _described(column: Column) -> str:
-    return f"{column.name} ({column.language or 'unknown language'})"
-
-
-def _why(notes: Notes) -> str:
-    shown = ", ".join(f"{each.count:,} {each.kind}" for each in notes.findings()[:4])
-    return f" ({shown})" if shown else ""
 
 
 def _rows(table: Table, roles: Roles, notes: Notes) -> Iterable[Pair]:
@@ -230,9 +204,8 @@ def _words(text: str) -> list[str]:
     return re.findall(r"[^\W\d_]+", text.casefold())
 
 
-def _clean_pairs(
-    pairs: Sequence[Pair], source: str | None, target: str | None, notes: Notes
-) -> list[Pair]:
+def _clean_pairs(pairs: Sequence[Pair], notes: Notes, *languages: str | None) -> list[Pair]:
+    source, target = languages
     checker = Checker(source, target)
     for pair in pairs:
         checker.add(pair)
@@ -277,7 +250,7 @@ def _clean_texts(pairs: Sequence[Pair], language: str | None, notes: Notes) -> l
     return kept
 
 
-def _split(pairs: Sequence[Pair]) -> dict[str, list[Pair]]:
+def _split(pairs: Sequence[Pair]) -> dict[str, Sequence[Pair]]:
     """Divide into train, val and test, near-duplicate sources together."""
     held = min(MOST, max(FEWEST // 2, round(SHARE * len(pairs))))
     train, both = hold_out([pair.source for pair in pairs], 2 * held, SEED)

@@ -1,7 +1,7 @@
 """Check images with texts: open every image once, read every text; findings list names."""
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
@@ -100,8 +100,7 @@ def caption_findings(
 
 def language_facts(looked: SeenCaptions) -> dict[str, LanguageFacts]:
     """Count the texts of each language, in alphabetical order."""
-    captions, counts = looked.captions, _images_of_texts(looked)
-    keys = _keys(captions)
+    captions, counts, keys = looked.captions, _images_of_texts(looked), _keys(looked.captions)
     result = {}
     for language in sorted(set(captions.languages)):
         own = [n for n, each in enumerate(captions.languages) if each == language]
@@ -119,8 +118,7 @@ def language_facts(looked: SeenCaptions) -> dict[str, LanguageFacts]:
 
 
 def _keys(captions: CaptionedImages) -> list[tuple[str, str]]:
-    texts = map(plain, captions.texts)
-    return list(zip(captions.languages, texts, strict=True))
+    return list(zip(captions.languages, map(plain, captions.texts), strict=True))
 
 
 def _images_of_texts(looked: SeenCaptions) -> dict[tuple[str, str], int]:
@@ -150,13 +148,11 @@ def _shared(looked: SeenCaptions) -> ImageFinding:
 
 def _known(split: str, train: CaptionedImages, held: CaptionedImages) -> ImageFinding:
     """Find texts of held-out data that are in the training data."""
-    known, keys = set(_keys(train)), _keys(held)
-    total: defaultdict[str, int] = defaultdict(int)
+    known, total = set(_keys(train)), Counter(held.languages)
     names: defaultdict[str, list[str]] = defaultdict(list)
-    for (language, text), own in zip(keys, held.texts, strict=True):
-        total[language] += 1
-        if (language, text) in known:
-            names[language].append(f"{own!r:.{SHOWN}} ({language})")
+    for key, own in zip(_keys(held), held.texts, strict=True):
+        if key in known:
+            names[key[0]].append(f"{own!r:.{SHOWN}} ({key[0]})")
     shares = ", ".join(f"{each} {len(names[each]) / total[each]:.1%}" for each in sorted(names))
     flat = [name for each in names.values() for name in each]
     return _finding(f"{split}-shared-text", shares, len(flat), list(dict.fromkeys(flat)))

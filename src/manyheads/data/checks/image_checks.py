@@ -190,11 +190,9 @@ def _overlaps(seen: Seen, split: str, other: Seen) -> dict[str, list[str]]:
     exact, near = f"{split}-overlap", f"{split}-near-overlap"
     issues: dict[str, list[str]] = {exact: [], near: []}
     known = {each: index for index, each in reversed(list(enumerate(other.digests)))}
-    same: set[int] = set()
-    for index, each in enumerate(seen.digests):
-        if each in known:
-            same.add(index)
-            issues[exact].append(f"{seen.name(index)} = {other.name(known[each])}")
+    pairs = {index: known[each] for index, each in enumerate(seen.digests) if each in known}
+    issues[exact] = [f"{seen.name(one)} = {other.name(two)}" for one, two in pairs.items()]
+    same = set(pairs)
     if not seen.bits or not other.bits:
         return issues
     count, flat = len(seen.bits), _featureless(seen)

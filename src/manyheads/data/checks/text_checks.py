@@ -101,7 +101,8 @@ class Checker:
     def report(self, problem: Problem) -> None:
         """Add a problem reported by a reader."""
         kind = problem.kind
-        if kind == "missing-column" and problem.line == 1 and _looks_like_data(problem.text):
+        sentences = any(len(cell.split()) > 2 for cell in problem.text.split("\t"))
+        if kind == "missing-column" and problem.line == 1 and sentences:
             kind = "data-as-header"
         example = problem.text or problem.message
         self._tallies[kind].add(problem.line, problem.side, example)
@@ -148,11 +149,13 @@ class Checker:
         if len(self) < 2:
             return {}
         source, target = (np.frombuffer(side, dtype=np.int64) for side in self._digests)
+        digests = source * 31 + target
+        order = np.argsort(digests, kind="stable")
         lengths = self._as_arrays(self._lengths)
         shifts = find_shifts(lengths, self._as_arrays(self._numbers))
         shifted = [np.arange(shift.start, shift.end) for shift in shifts]
         issues = {
-            "duplicate-pair": _repeated(source * 31 + target),
+            "duplicate-pair": np.sort(order[1:][digests[order][1:] == digests[order][:-1]]),
             "length-ratio": unlike_lengths(*lengths),
             "shifted-lines": np.concatenate(shifted) if shifted else np.array([], dtype=np.int64),
         }
@@ -176,12 +179,6 @@ class Checker:
         return first, second
 
 
-def _repeated(digests: np.ndarray) -> np.ndarray:
-    order = np.argsort(digests, kind="stable")
-    again = digests[order][1:] == digests[order][:-1]
-    return np.sort(order[1:][again])
-
-
 def _with_many_targets(source: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Return the first index of each source with many different targets."""
     if not len(source):
@@ -193,7 +190,3 @@ def _with_many_targets(source: np.ndarray, target: np.ndarray) -> np.ndarray:
     _, counts = np.unique(sources[new], return_counts=True)
     _, first = np.unique(source, return_index=True)  # both in the order of the values
     return np.sort(first[counts >= MANY_TARGETS])
-
-
-def _looks_like_data(line: str) -> bool:
-    return any(len(cell.split()) > 2 for cell in line.split("\t"))

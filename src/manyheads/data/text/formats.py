@@ -81,7 +81,8 @@ def read_pairs(
         MissingExtraError: a package for this format is not installed.
     """
     name, files = str(path), corpus_files(path, source, target)
-    form = _form(path)
+    one, other = columns
+    wanted = Columns(source if one is None else one, target if other is None else other)
     silent = True
 
     def noted(problem: Problem) -> None:
@@ -91,14 +92,12 @@ def read_pairs(
 
     pairs: Iterator[Pair]
     if name.startswith(HUB):
-        wanted = _columns(columns, source, target)
         pairs = _texts(hub_rows(name), wanted, noted)
-    elif form is None:
+    elif not is_one_file(path):
         pairs = _two_files(files, noted)
     else:
-        positions = form == ".tsv" and columns == (None, None)
-        wanted = PLAIN_TSV if positions else _columns(columns, source, target)
-        pairs = FORMATS[form](files[0], wanted, noted)
+        positions = ending(path) == ".tsv" and columns == (None, None)
+        pairs = FORMATS[ending(path)](files[0], PLAIN_TSV if positions else wanted, noted)
     names = [str(file) for file in files] or [name]
     pair = None
     for pair in pairs:
@@ -124,29 +123,17 @@ def corpus_files(path: str | Path, source: str, target: str) -> list[Path]:
     if str(path).startswith(HUB):
         return []
     path = Path(path)
-    if _form(path) is not None:
+    if is_one_file(path):
         return [path]
-    return [_plain_or_gz(path.with_name(f"{path.name}.{side}")) for side in (source, target)]
+    plain = [path.with_name(f"{path.name}.{side}") for side in (source, target)]
+    packed = [Path(f"{each}.gz") for each in plain]
+    both = zip(plain, packed, strict=True)
+    return [gz if gz.exists() and not each.exists() else each for each, gz in both]
 
 
 def is_one_file(path: str | Path) -> bool:
     """Return whether a path is one file with both sides, not the stem of two files."""
-    return _form(path) is not None
-
-
-def _form(path: str | Path) -> str | None:
-    suffix = ending(path)
-    return suffix if suffix in FORMATS else None
-
-
-def _plain_or_gz(path: Path) -> Path:
-    compressed = Path(f"{path}.gz")
-    return compressed if compressed.exists() and not path.exists() else path
-
-
-def _columns(columns: Wanted, source: str, target: str) -> Columns:
-    one, other = columns
-    return Columns(source if one is None else one, target if other is None else other)
+    return ending(path) in FORMATS
 
 
 # --- Lines: two files, .tsv, .csv, .jsonl -------------------------------------------------------
@@ -266,10 +253,6 @@ def _texts(rows: Iterable[Row], columns: Columns, report: Report) -> Iterator[Pa
                 break
         else:
             yield Pair(number, *texts)
-
-
-def _jsonl(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
-    return _texts(json_rows(path, report), columns, report)
 
 
 def _parquet(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
@@ -450,7 +433,7 @@ def _decoder(head: bytes) -> codecs.IncrementalDecoder | None:
 FORMATS: dict[str, Reader] = {
     ".tsv": _tsv,
     ".csv": _csv,
-    ".jsonl": _jsonl,
+    ".jsonl": lambda path, columns, report: _texts(json_rows(path, report), columns, report),
     ".parquet": _parquet,
     ".tmx": _tmx,
 }

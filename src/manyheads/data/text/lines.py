@@ -107,7 +107,12 @@ def raw_lines(
                 return
             for number, content in enumerate(iter(partial(file.readline, LONGEST + 1), b""), 1):
                 if len(content) > LONGEST:
-                    report(_endless(path, number, side))
+                    message = (
+                        f"it has more than {LONGEST:,} bytes. One sentence a line is expected: has "
+                        "the file no line ends, or is it no text?"
+                    )
+                    place = f"{path}, line {number}"
+                    report(Problem("endless-line", number, place, message, side=side))
                     while content and not content.endswith(b"\n"):
                         content = file.readline(LONGEST)
                     yield number, None
@@ -155,14 +160,6 @@ def _decode(path: Path, number: int, content: bytes, report: Report, side: str) 
             )
         )
         return None
-
-
-def _endless(path: Path, number: int, side: str) -> Problem:
-    message = (
-        f"it has more than {LONGEST:,} bytes. One sentence a line is expected: has the file no "
-        "line ends, or is it no text?"
-    )
-    return Problem("endless-line", number, f"{path}, line {number}", message, side=side)
 
 
 def _harmless(kind: str, path: Path, number: int, message: str, side: str) -> Problem:
