@@ -22,7 +22,6 @@ CIFAR = "cifar10/train-*-of-4.parquet"
 COLOURS = Preprocessing(
     height=32, width=32, mean=(0.4914, 0.4822, 0.4465), std=(0.2470, 0.2435, 0.2616)
 )
-PLAIN = Augmentation()
 MOVED = Augmentation(shift=4, flip=True)
 
 
@@ -98,11 +97,10 @@ def classifying(
     config: ClassifyTrainConfig,
     *,
     seed: int,
-    augmentation: Augmentation = MOVED,
     preprocessing: Preprocessing = COLOURS,
 ) -> ClassifyTask:
     """Build an image classification task."""
-    return ClassifyTask(train, valid, preprocessing, augmentation, config, seed=seed)
+    return ClassifyTask(train, valid, preprocessing, MOVED, config, seed=seed)
 
 
 def tensors(images: ImageSet, preprocessing: Preprocessing = COLOURS) -> tuple[Tensor, Tensor]:

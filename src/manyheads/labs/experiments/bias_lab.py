@@ -132,12 +132,12 @@ def set_of_patches(kind: str, width: float, seed: int) -> Measured:
 
 
 def measure(
-    kind: str, width: float, images: int, size: Size, root: str | None, seed: int
+    kind: str, images: int, width: float, size: Size, root: str | None, seed: int
 ) -> Measured:
     """Train on a number of images; measure on disturbed images."""
     train, valid = samples(root, size.hold_out, (images, size.valid), seed)
     how = training(size.steps, size.batch_size)
-    model = fresh(config(kind, width), seed)
+    model = fresh(config(kind, width * size.scale), seed)
     learned = learn(model, classifying(train, valid, how, seed=seed))
     inputs, labels = tensors(valid)
     usual = predicted(model, inputs)
@@ -193,31 +193,25 @@ def conclude(
 def run(bench: Bench, size: Size) -> Outcome:
     """Train each kind on each number of images; then other widths; then measure untrained ones."""
     by_images = {
-        kind: {
-            images: bench.each_seed(
-                f"{kind}, {images} pictures",
-                partial(measure, kind, size.scale, images, size, bench.root),
-            )
-            for images in size.images
-        }
+        kind: bench.seeded(
+            kind + ", {} pictures", size.images, partial(measure, kind), 1.0, size, bench.root
+        )
         for kind in KINDS
     }
     middle, many = size.images[len(size.images) // 2], max(size.images)
     by_width = {
-        kind: {
-            width: bench.each_seed(
-                f"{kind}, {width:g} times as wide",
-                partial(measure, kind, width * size.scale, middle, size, bench.root),
-            )
-            for width in size.widths
-        }
+        kind: bench.seeded(
+            kind + ", {:g} times as wide",
+            size.widths,
+            partial(measure, kind, middle),
+            size,
+            bench.root,
+        )
         | {1.0: by_images[kind][middle]}
         for kind in ("CNN", "ViT")
     }
-    places = {
-        name: bench.each_seed(f"untrained: {name}", partial(set_of_patches, name, size.scale))
-        for name in ("CNN", "ViT", "ViT without positions")
-    }
+    untrained = ("CNN", "ViT", "ViT without positions")
+    places = bench.seeded("untrained: {}", untrained, set_of_patches, size.scale)
     most = {kind: each[many] for kind, each in by_images.items()}
     shifted = {
         kind: {n: over(trials, "same answer", str(n)) for n in size.shifts}

@@ -1,7 +1,6 @@
 """T14: how much of a translation survives if cross-attention is replaced by something else."""
 
 import tomllib
-from functools import partial
 from importlib.resources import files
 
 import torch
@@ -121,9 +120,7 @@ def conclude(table: list[list[Cell]]) -> str:
 
 def run(bench: Bench, size: Size) -> Outcome:
     """Measure each model."""
-    measured = {
-        name: bench.trial(name, partial(measure, name, size, bench.root)) for name in size.models
-    }
+    measured = bench.measured("{}", size.models, measure, size, bench.root)
     table = rows(measured)
     bars = {
         f"{name}, {kind}": {str(row[1]): row[3 + place] for row in table if row[0] == name}

@@ -157,10 +157,7 @@ def run(bench: Bench, size: Size) -> Outcome:
     reached: list[int] = bench.trial(
         "receptive field of the ResNet", lambda: {"reach": reach(fresh(resnet(size), 1).cpu())}
     )["reach"]
-    measured = {
-        kind: bench.each_seed(kind, partial(measure, kind, size, bench.root))
-        for kind in ("ViT", "ResNet")
-    }
+    measured = bench.seeded("{}", ("ViT", "ResNet"), measure, size, bench.root)
 
     def heads(what: str, pick: Callable[[list[float]], float]) -> dict[int, float]:
         layers = range(size.layers)
@@ -170,35 +167,23 @@ def run(bench: Bench, size: Size) -> Outcome:
         count = len(trials[0]["probe"])
         return {n / max(count - 1, 1): over(trials, "probe", n) for n in range(count)}
 
-    at_first = heads("distance at first", statistics.fmean)
-    near, far = heads("distance", min), heads("distance", max)
-    middle = heads("distance", statistics.fmean)
+    looks = {
+        "at first": heads("distance at first", statistics.fmean),
+        "nearest head": heads("distance", min),
+        "mean": heads("distance", statistics.fmean),
+        "farthest head": heads("distance", max),
+    }
     return conclude(measured, reached, needed, size.patch), {
         "counted": {n: counted[str(n)] for n in numbers},
-        "by_layer": {
-            n: {
-                "at first": at_first[n],
-                "nearest head": near[n],
-                "mean": middle[n],
-                "farthest head": far[n],
-            }
-            for n in at_first
-        },
+        "by_layer": {n: {name: look[n] for name, look in looks.items()} for n in looks["mean"]},
         "altogether": {
-            kind: {
-                "right, %": over(trials, "accuracy"),
-                "mean unbiased CKA of two layers": interval(
-                    [uniform(f["likeness"]) for f in trials]
-                ),
-                "probe, first layer": over(trials, "probe", 0),
-                "probe, last": over(trials, "probe", -1),
-            }
+            kind: [trial | {"alike": uniform(trial["likeness"])} for trial in trials]
             for kind, trials in measured.items()
         },
         "reaches": {
-            "ViT: farthest head": far,
-            "ViT: mean of heads": middle,
-            "ViT: nearest head": near,
+            "ViT: farthest head": looks["farthest head"],
+            "ViT: mean of heads": looks["mean"],
+            "ViT: nearest head": looks["nearest head"],
             "ResNet: receptive field": dict(enumerate(reached, 1)),
         },
         "probes": {kind: probes(trials) for kind, trials in measured.items()},

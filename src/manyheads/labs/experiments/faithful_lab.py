@@ -1,7 +1,5 @@
 """T14: which measure names the source token that a step of a translation depends on most."""
 
-from functools import partial
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -178,9 +176,7 @@ def conclude(table: list[list[Cell]]) -> str:
 
 def run(bench: Bench, size: Size) -> Outcome:
     """Measure each model."""
-    measured = {
-        name: bench.trial(name, partial(measure, name, size, bench.root)) for name in size.models
-    }
+    measured = bench.measured("{}", size.models, measure, size, bench.root)
     table = rows(measured)
     bars = {
         name: {kind: resampled(each) for kind, each in shares(of, REPLACED[0]).items()}

@@ -144,12 +144,8 @@ def run(bench: Bench, size: Size) -> Outcome:
     # Missing packages are reported before minutes have passed.
     dates(size.date_pairs, size.date_valid)
     counted = bench.trial("forms", partial(cost, size.width, 8, size.tokens, size.rounds))
-    related = {
-        n: bench.each_seed(f"relations, {n} heads", partial(relations, n, size)) for n in size.heads
-    }
-    translated = {
-        n: bench.each_seed(f"dates, {n} heads", partial(translation, n, size)) for n in size.heads
-    }
+    related = bench.seeded("relations, {} heads", size.heads, relations, size)
+    translated = bench.seeded("dates, {} heads", size.heads, translation, size)
     packed = counted[PACKED]["seconds"]
     return conclude(counted, related, translated, size), {
         "relations": len(size.back),

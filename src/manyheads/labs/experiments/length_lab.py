@@ -1,7 +1,6 @@
 """T3, T4: one vector for a whole source gets worse with length; attention reads all of it."""
 
 from dataclasses import replace
-from functools import partial
 
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.tokenizers.tokenizer import Tokenizers
@@ -96,5 +95,5 @@ def conclude(measured: dict[str, list[Measured]], size: Size) -> str:
 
 def run(bench: Bench, size: Size) -> Outcome:
     """Train each model with each seed."""
-    measured = {name: bench.each_seed(name, partial(measure, name, size)) for name in models(size)}
+    measured = bench.seeded("{}", models(size), measure, size)
     return conclude(measured, size), {"measured": by_size(measured, size.lengths)}

@@ -1,7 +1,6 @@
 """T19: a recurrent network needs one step per token; attention learns from all at once."""
 
 from collections.abc import Callable
-from functools import partial
 
 import torch
 
@@ -114,7 +113,7 @@ def conclude(measured: dict[int, Measured], where: str) -> str:
 
 def run(bench: Bench, size: Size) -> Outcome:
     """Time both models at every length."""
-    measured = {n: bench.trial(f"{n} tokens", partial(time_at, n, size)) for n in size.lengths}
+    measured = bench.measured("{} tokens", size.lengths, time_at, size)
     threads = torch.get_num_threads()
     where = "a GPU" if torch.cuda.is_available() else f"{threads} thread{'s' * (threads > 1)}"
     return conclude(measured, where), {"measured": measured}

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -166,15 +165,9 @@ def conclude(
 def run(bench: Bench, size: Size) -> Outcome:
     """Compute wavelengths, compare the sentences, and train each kind of position."""
     waves = bench.trial("wavelengths", lambda: {"waves": wavelengths(64)})["waves"]
-    every = [(kind, causal) for causal in (False, True) for kind in KINDS]
-    pairs = {
-        name_of(*each): bench.each_seed(f"not, {name_of(*each)}", partial(pair, *each, 64))
-        for each in every
-    }
-    measured = {
-        name_of(*each): bench.each_seed(name_of(*each), partial(measure, *each, size))
-        for each in every
-    }
+    kinds = {name_of(k, causal): (k, causal) for causal in (False, True) for k in KINDS}
+    pairs = bench.seeded("not, {}", kinds, lambda name, seed: pair(*kinds[name], 64, seed))
+    measured = bench.seeded("{}", kinds, lambda name, seed: measure(*kinds[name], size, seed))
     table = sinusoids(129, 64)
     right = {
         name: {n: over(trials, str(n)) for n in size.lengths} for name, trials in measured.items()

@@ -1,7 +1,5 @@
 """T9, T14: how many heads of each kind of attention can go without retraining."""
 
-from functools import partial
-
 import torch
 import torch.nn.functional as F
 
@@ -109,9 +107,7 @@ def conclude(table: list[list[Cell]], percent: int) -> str:
 
 def run(bench: Bench, size: Size) -> Outcome:
     """Measure each model."""
-    measured = {
-        name: bench.trial(name, partial(measure, name, size, bench.root)) for name in size.models
-    }
+    measured = bench.measured("{}", size.models, measure, size, bench.root)
     most = max(size.percent)
     curves = {
         name: {

@@ -1,7 +1,8 @@
 """T19: any two tokens are one step apart in attention, but many in a recurrent network."""
 
 from collections.abc import Sequence
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 
 import torch
 from torch import Tensor
@@ -115,27 +116,18 @@ def conclude(measured: ByModel, alone: ByModel, size: Size) -> str:
 def run(bench: Bench, size: Size) -> Outcome:
     """Train each model with each seed on all distances together, and on single ones."""
     names = list(models(size))
-    measured = {
-        name: bench.each_seed(
-            name, partial(measure, name, size, size.distances, size.steps, "train")
-        )
-        for name in names
-    }
-    single = {
-        (name, distance): bench.each_seed(
-            f"{name}, {distance} alone",
-            partial(measure, name, size, [distance], size.alone_steps, f"train {distance}"),
-        )
-        for name in names
-        for distance in size.alone
-    }
-    alone = {  # the trials of one seed as one, as where all distances are learned together
-        name: [
-            {key: value for trial in trials for key, value in trial.items()}
-            for trials in zip(*(single[name, distance] for distance in size.alone), strict=True)
+    measured = bench.seeded("{}", names, measure, size, size.distances, size.steps, "train")
+    alone: dict[str, list[Measured]] = {}
+    for name in names:
+        single = [
+            bench.each_seed(
+                f"{name}, {n} alone",
+                partial(measure, name, size, [n], size.alone_steps, f"train {n}"),
+            )
+            for n in size.alone
         ]
-        for name in names
-    }
+        # The trials of one seed as one, as where all distances are learned together.
+        alone[name] = [reduce(or_, trials) for trials in zip(*single, strict=True)]
     return conclude(measured, alone, size), {
         "together": by_size(measured, size.distances),
         "apart": by_size(alone, size.alone),

@@ -144,11 +144,8 @@ def conclude(costs: dict[int, Measured], races: dict[str, list[Measured]]) -> st
 def run(bench: Bench, size: Size) -> Outcome:
     """Time all sizes, then train two models and compare accuracy over time."""
     cifar(bench.root, size.hold_out)  # missing data are reported before minutes have passed
-    costs = {n: bench.trial(f"{n} pixels", partial(cost, n, size)) for n in size.sides}
-    races = {
-        name: bench.each_seed(f"race, {name}", partial(race, name, size, bench.root))
-        for name in (SOFTMAX, CNN)
-    }
+    costs = bench.measured("{} pixels", size.sides, cost, size)
+    races = bench.seeded("race, {}", (SOFTMAX, CNN), race, size, bench.root)
     scales = {"forward": 1000, "update": 1000, "kept": 1e-6}
     return conclude(costs, races), {
         what: {

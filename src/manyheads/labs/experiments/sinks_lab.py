@@ -1,7 +1,5 @@
 """T14, T6: much attention rests on idle tokens, and little is written from them."""
 
-from functools import partial
-
 import torch
 from torch import Tensor
 
@@ -109,9 +107,7 @@ def conclude(table: list[list[Cell]]) -> str:
 
 def run(bench: Bench, size: Size) -> Outcome:
     """Measure each model."""
-    measured = {
-        name: bench.trial(name, partial(measure, name, size, bench.root)) for name in size.models
-    }
+    measured = bench.measured("{}", size.models, measure, size, bench.root)
     table = rows(measured)
     curves = {
         f"{name}, {what}": {

@@ -1,6 +1,7 @@
 """M2: one captioner for five languages, or one for each?"""
 
 from collections.abc import Sequence
+from functools import partial
 from statistics import fmean
 
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
@@ -16,7 +17,7 @@ ARMS = (ALONE, TOGETHER, SHARED)
 
 
 def train(
-    arm: str, language: str, rate: float, size: Size, root: str | None, seed: int
+    arm: str, size: Size, root: str | None, language: str, rate: float, seed: int
 ) -> Measured:
     """Train one captioner; `language` is what it writes, or "" for all."""
     languages = [language] if language else list(LANGUAGES)
@@ -89,11 +90,7 @@ def run(bench: Bench, size: Size) -> Outcome:
 
     def tuned(arm: str, languages: Sequence[str]) -> dict[str, list[Measured]]:
         names = {code: f"{arm}, {code or 'five languages'}" for code in languages}
-
-        def measure(language: str, rate: float, seed: int) -> Measured:
-            return train(arm, language, rate, size, bench.root, seed)
-
-        return bench.tuned(names, size.rates, measure, chrf)
+        return bench.tuned(names, size.rates, partial(train, arm, size, bench.root), chrf)
 
     trials = {ALONE: tuned(ALONE, LANGUAGES)}
     for arm in (TOGETHER, SHARED):

@@ -1,5 +1,6 @@
 """M2: softmax or sigmoid over the pairs of a batch, and how large a batch."""
 
+from functools import partial
 from operator import itemgetter
 
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
@@ -15,7 +16,7 @@ LOSSES: tuple[Contrast, ...] = ("softmax", "sigmoid")
 
 
 def train(
-    loss: Contrast, batch: int, size: Size, root: str | None, rate: float, seed: int
+    loss: Contrast, size: Size, root: str | None, batch: int, rate: float, seed: int
 ) -> Measured:
     """Train one matcher on English names."""
     learned, held = named(root, size.valid, size.images, ("en",))
@@ -66,10 +67,10 @@ def run(bench: Bench, size: Size) -> Outcome:
     """Train every arm with each seed."""
 
     def tuned(loss: Contrast, batch: int) -> list[Measured]:
-        def measure(batch: int, rate: float, seed: int) -> Measured:
-            return train(loss, batch, size, bench.root, rate, seed)
-
-        names = {batch: f"{loss}, batches of {batch}"}
+        names, measure = (
+            {batch: f"{loss}, batches of {batch}"},
+            partial(train, loss, size, bench.root),
+        )
         return bench.tuned(names, size.rates, measure, itemgetter("ten"))[batch]
 
     measured: dict[str, dict[int, list[Measured]]] = {

@@ -1,7 +1,5 @@
 """V11, T9: whether the heads of an image encoder look for different things."""
 
-from functools import partial
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -119,9 +117,7 @@ def conclude(table: list[list[Cell]]) -> str:
 
 def run(bench: Bench, size: Size) -> Outcome:
     """Measure each model."""
-    measured = {
-        name: bench.trial(name, partial(measure, name, size, bench.root)) for name in size.models
-    }
+    measured = bench.measured("{}", size.models, measure, size, bench.root)
     table = rows(measured)
     maps = {
         name: {"values": of["heads"], "rows": list(PROPERTIES)} for name, of in measured.items()
