@@ -6,15 +6,8 @@ from importlib.resources import files
 import torch
 
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
-from manyheads.labs.shipped_models import (
-    counted,
-    judged,
-    network,
-    resampled,
-    surely,
-    translated,
-    translator,
-)
+from manyheads.labs.findings import counted, judged, resampled, surely
+from manyheads.labs.shipped_models import network, translated, translator
 from manyheads.lens.cause.patching import permuted, uniform, without_largest, words
 from manyheads.lens.panels import Cell
 from manyheads.nn.editing.edits import edit

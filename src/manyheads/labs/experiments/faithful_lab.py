@@ -5,15 +5,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
-from manyheads.labs.shipped_models import (
-    counted,
-    judged,
-    network,
-    resampled,
-    surely,
-    translated,
-    translator,
-)
+from manyheads.labs.findings import counted, judged, resampled, surely
+from manyheads.labs.shipped_models import network, translated, translator
 from manyheads.lens.attribution.gradients import weighed
 from manyheads.lens.attribution.relevance import relevance_of_source
 from manyheads.lens.panels import Cell

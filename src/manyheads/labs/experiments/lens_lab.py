@@ -3,16 +3,8 @@
 import torch
 
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
-from manyheads.labs.shipped_models import (
-    counted,
-    greedy,
-    image_model,
-    images,
-    judged,
-    network,
-    pairs,
-    resampled,
-)
+from manyheads.labs.findings import counted, judged, resampled
+from manyheads.labs.shipped_models import greedy, image_model, images, network, pairs
 from manyheads.lens.cause.patching import end_early
 from manyheads.lens.panels import Cell
 from manyheads.measure.text_metrics import TEXT_METRICS

@@ -5,16 +5,8 @@ import torch.nn.functional as F
 
 from manyheads.data.batching.batches import pad
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
-from manyheads.labs.shipped_models import (
-    counted,
-    greedy,
-    judged,
-    network,
-    pairs,
-    resampled,
-    surely,
-    translator,
-)
+from manyheads.labs.findings import counted, judged, resampled, surely
+from manyheads.labs.shipped_models import greedy, network, pairs, translator
 from manyheads.lens.panels import Cell
 from manyheads.measure.text_metrics import TEXT_METRICS
 from manyheads.nn.editing.edits import Edit, edit

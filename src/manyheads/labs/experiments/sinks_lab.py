@@ -4,7 +4,8 @@ import torch
 from torch import Tensor
 
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
-from manyheads.labs.shipped_models import counted, judged, network, resampled, surely, translated
+from manyheads.labs.findings import counted, judged, resampled, surely
+from manyheads.labs.shipped_models import network, translated
 from manyheads.lens.panels import Cell, number
 from manyheads.nn.attention.attention import MultiHeadAttention
 from manyheads.nn.editing.edits import recorded

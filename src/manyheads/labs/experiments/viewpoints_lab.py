@@ -5,7 +5,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
-from manyheads.labs.shipped_models import counted, image_model, images, judged, resampled, surely
+from manyheads.labs.findings import counted, judged, resampled, surely
+from manyheads.labs.shipped_models import image_model, images
 from manyheads.lens.measures.attention_distance import centres
 from manyheads.lens.panels import Cell
 from manyheads.nn.editing.edits import recorded

@@ -238,7 +238,9 @@ def _what(layer: Attention, key_grid: TokenGrid) -> str:
         what = "{} to {} x {} keys, convolved with a stride".format(whose, *key_grid.shape)
     else:
         what = f"{whose} to all of them"
-    return f"{what}, as linear attention implies it" if layer.implied else what
+    # The map of linear attention is never formed.
+    implied = layer.layer_id.kind.endswith("(implied)")
+    return f"{what}, as linear attention implies it" if implied else what
 
 
 def _rollout(layers: Sequence[Attention], pool: Attention | None) -> Attribution:
