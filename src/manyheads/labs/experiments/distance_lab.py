@@ -8,17 +8,8 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from manyheads.labs import cifar_sample as sample
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
-from manyheads.labs.cifar_sample import (
-    accuracy,
-    cifar,
-    classifying,
-    small_resnet,
-    small_vit,
-    some,
-    tensors,
-    training,
-)
 from manyheads.labs.findings import Trials, interval, mean, more, over, values
 from manyheads.labs.lab_training import fresh, learn
 from manyheads.lens.measures.attention_distance import distances_by_layer
@@ -59,7 +50,7 @@ def compared(model: nn.Module, inputs: Tensor) -> list[Tensor]:
 
 def resnet(size: Size) -> ResNetConfig:
     """The ResNet."""
-    return replace(small_resnet(size.width), depths=(size.blocks,) * 3)
+    return replace(sample.small_resnet(size.width), depths=(size.blocks,) * 3)
 
 
 def reach(model: ResNet) -> list[int]:
@@ -78,23 +69,23 @@ def reach(model: ResNet) -> list[int]:
 
 def measure(kind: str, size: Size, root: str | None, seed: int) -> Measured:
     """Train a model; measure receptive fields, layer similarity and probe accuracy."""
-    train, valid = cifar(root, size.hold_out)
-    train = some(train, size.images, seed)
-    how = training(size.steps, size.batch_size)
+    train, valid = sample.cifar(root, size.hold_out)
+    train = sample.some(train, size.images, seed)
+    how = sample.training(size.steps, size.batch_size)
     model: nn.Module = fresh(
-        small_vit(size.dim, size.layers, size.patch) if kind == "ViT" else resnet(size), seed
+        sample.small_vit(size.dim, size.layers, size.patch) if kind == "ViT" else resnet(size), seed
     )
-    inputs, labels = tensors(some(valid, size.probed, 0))
+    inputs, labels = sample.tensors(sample.some(valid, size.probed, 0))
     few = inputs[: size.compared]
     measured: Measured = {}
     if kind == "ViT":
         measured["distance at first"] = distances_by_layer(model, few)
-    learn(model, classifying(train, valid.select(torch.arange(10).numpy()), how, seed=seed))
-    measured["accuracy"] = accuracy(model, inputs, labels)
+    learn(model, sample.classifying(train, valid.select(torch.arange(10).numpy()), how, seed=seed))
+    measured["accuracy"] = sample.accuracy(model, inputs, labels)
     if kind == "ViT":
         measured["distance"] = distances_by_layer(model, few)
     measured["likeness"] = cka_matrix(compared(model, few))
-    known, classes = tensors(some(train, size.probed, 0))
+    known, classes = sample.tensors(sample.some(train, size.probed, 0))
     fitted = [pooled(each) for each in compared(model, known)]
     tested = [pooled(each) for each in compared(model, inputs)]
     measured["probe"] = [

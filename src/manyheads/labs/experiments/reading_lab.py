@@ -25,17 +25,8 @@ from manyheads.nn.layers.linear import Linear
 from manyheads.nn.layers.output_head import logits
 from manyheads.nn.shapes import Images
 from manyheads.recipe_data.caption_data import ReadData
+from manyheads.tasks.read import task as reading
 from manyheads.tasks.read.printed_lines import LineSource, PrintedLines
-from manyheads.tasks.read.task import (
-    LineBatch,
-    ReadTask,
-    ReadTrainConfig,
-    by_width,
-    decode,
-    edit_distance,
-    letters,
-    plain,
-)
 from manyheads.train.training_task import Loss
 
 COLUMNS, WRITER = "CTC", "decoder"
@@ -91,13 +82,13 @@ class Writer(EncoderDecoder[WriterConfig]):
         """Hide nothing, as the line reader does."""
 
 
-class WriteTask(ReadTask):
+class WriteTask(reading.ReadTask):
     """The task of the line reader, with the loss and the search of a decoder.
 
     The ids behind those of the characters are the start and the end of a text.
     """
 
-    def loss(self, model: nn.Module, batch: LineBatch) -> Loss:
+    def loss(self, model: nn.Module, batch: reading.LineBatch) -> Loss:
         """Sum the cross-entropy over the letters and the end; weigh it as CTC's is."""
         start, end = len(self.characters), len(self.characters) + 1
         texts = [[start, *ids.tolist(), end] for ids in batch.targets.split(batch.lengths.tolist())]
@@ -114,14 +105,16 @@ class WriteTask(ReadTask):
         assert isinstance(model, Writer)
         start, end = len(self.characters), len(self.characters) + 1
         edits, count = 0, 0
-        for width, members in by_width(self.valid.widths(0).tolist()):
+        for width, members in reading.by_width(self.valid.widths(0).tolist()):
             images = stack([self.valid.pixels(index, 0) for index in members], width)
             columns = width // model.config.reader.column_width  # as many letters as CTC may read
             outputs = greedy_search(model, images, [columns] * len(members), start=start, end=end)
             for index, hypothesis in zip(members, outputs, strict=True):
                 ids = [token for token in hypothesis.tokens if token < start]
-                wanted = plain(self.valid.texts[index])
-                edits += edit_distance(plain(decode(self.characters, ids)), wanted)
+                wanted = reading.plain(self.valid.texts[index])
+                edits += reading.edit_distance(
+                    reading.plain(reading.decode(self.characters, ids)), wanted
+                )
                 count += len(wanted)
         return {"cer": 100 * edits / max(count, 1)}
 
@@ -159,7 +152,7 @@ def lines(size: Size, root: str | None) -> tuple[PrintedLines, Few, Characters]:
     )
     train, valid = LineSource(data).splits()
     train.widths(0)  # computed once for all lines: not a part of what is timed
-    return train, Few(valid, size.lines), Characters.learn(map(letters, train.texts))
+    return train, Few(valid, size.lines), Characters.learn(map(reading.letters, train.texts))
 
 
 def train(
@@ -168,7 +161,7 @@ def train(
     """Train one model; when only timed, validate on one line."""
     learned, valid, characters = lines(size, root)
     how = training(
-        ReadTrainConfig,
+        reading.ReadTrainConfig,
         steps,
         rate,
         batch_width=size.batch_width,
@@ -188,7 +181,7 @@ def train(
         decoder_layers=size.layers,
         dropout=0.0,
     )
-    task = (WriteTask if arm == WRITER else ReadTask)(
+    task = (WriteTask if arm == WRITER else reading.ReadTask)(
         learned, Few(valid.lines, 1) if timed else valid, characters, how, seed=seed
     )
     model = fresh(config if arm == WRITER else reader, seed)

@@ -7,33 +7,25 @@ from operator import or_
 import torch
 from torch import Tensor
 
+from manyheads.labs import symbols
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
 from manyheads.labs.findings import ByModel, Trials, by_size, over
 from manyheads.labs.lab_training import fresh, parameters
-from manyheads.labs.symbols import (
-    FIRST,
-    Labelled,
-    accuracy,
-    delayed_recall,
-    encoder,
-    learn_labels,
-    one_way,
-)
 from manyheads.lens.panels import number
 from manyheads.models.tagger import Tagger, TaggerConfig
 
 
 def models(size: Size) -> dict[str, TaggerConfig]:
     """A plain RNN, an LSTM and an encoder, with about the same number of parameters."""
-    vocabulary = FIRST + size.symbols + 2
+    vocabulary = symbols.FIRST + size.symbols + 2
     return {
-        "RNN": one_way("rnn", vocabulary, size.symbols, size.dim, 3 * size.dim),
-        "LSTM": one_way("lstm", vocabulary, size.symbols, size.dim, 3 * size.dim // 2),
-        "attention": encoder(vocabulary, size.symbols, size.dim),
+        "RNN": symbols.one_way("rnn", vocabulary, size.symbols, size.dim, 3 * size.dim),
+        "LSTM": symbols.one_way("lstm", vocabulary, size.symbols, size.dim, 3 * size.dim // 2),
+        "attention": symbols.encoder(vocabulary, size.symbols, size.dim),
     }
 
 
-def gradient(model: Tagger, texts: Labelled) -> float:
+def gradient(model: Tagger, texts: symbols.Labelled) -> float:
     """The gradient norm of the target by the embedding of the symbol to remember."""
     batch = texts.batch(texts.kept, epoch=0)
     seen: list[Tensor] = []
@@ -61,18 +53,21 @@ def measure(
     name: str, size: Size, distances: Sequence[int], steps: int, alike: str, seed: int
 ) -> Measured:
     """Train one model on texts of these distances, and measure at each."""
-    train = delayed_recall(distances, size.train, size.symbols, seed=seed, name=alike)
+    train = symbols.delayed_recall(distances, size.train, size.symbols, seed=seed, name=alike)
     tests = {
-        n: delayed_recall([n], size.texts, size.symbols, seed=seed, name=f"{n}") for n in distances
+        n: symbols.delayed_recall([n], size.texts, size.symbols, seed=seed, name=f"{n}")
+        for n in distances
     }
     model = fresh(models(size)[name], seed)
     measured: Measured = {"parameters": parameters(model)}
     first = {distance: gradient(model, texts) for distance, texts in tests.items()}
     valid = tests[distances[0]]
-    learn_labels(model, train, valid, 2e-3, seed=seed, steps=steps, max_tokens=size.max_tokens)
+    symbols.learn_labels(
+        model, train, valid, 2e-3, seed=seed, steps=steps, max_tokens=size.max_tokens
+    )
     for distance, texts in tests.items():
         measured[str(distance)] = {
-            "accuracy": accuracy(model, texts),
+            "accuracy": symbols.accuracy(model, texts),
             "gradient at first": first[distance],
         }
     return measured

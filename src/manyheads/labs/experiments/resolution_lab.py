@@ -6,15 +6,9 @@ from functools import partial
 
 import torch
 
+from manyheads.labs import cifar_sample as sample
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
-from manyheads.labs.cifar_sample import (
-    cifar,
-    classifying,
-    samples,
-    small_resnet,
-    small_vit,
-    training,
-)
+from manyheads.labs.cifar_sample import cifar
 from manyheads.labs.findings import interval, over, verdict
 from manyheads.labs.lab_training import fresh, learn
 from manyheads.labs.timing import best_of, saved_bytes
@@ -28,7 +22,7 @@ PATCH = 4
 
 def models(side: int, size: Size) -> dict[str, ModelConfig]:
     """Four models for square images of this side, with patches of 4."""
-    plain = replace(small_vit(size.dim, size.layers, PATCH), height=side, width=side)
+    plain = replace(sample.small_vit(size.dim, size.layers, PATCH), height=side, width=side)
     return {
         SOFTMAX: plain,
         LINEAR: replace(plain, attention="linear"),
@@ -43,7 +37,7 @@ def models(side: int, size: Size) -> dict[str, ModelConfig]:
             expansion=2.0,
             classes=10,
         ),
-        CNN: replace(small_resnet(size.width), height=side, width=side),
+        CNN: replace(sample.small_resnet(size.width), height=side, width=side),
     }
 
 
@@ -91,12 +85,14 @@ def growth(sides: list[int], values: list[float]) -> float:
 
 def race(kind: str, size: Size, root: str | None, seed: int) -> Measured:
     """Train at 32 pixels; record accuracy and seconds of training."""
-    train, valid = samples(root, size.hold_out, (size.images, size.valid), seed)
+    train, valid = sample.samples(root, size.hold_out, (size.images, size.valid), seed)
     how = replace(
-        training(size.steps, size.batch_size), log_every=size.every, validate_every=size.every
+        sample.training(size.steps, size.batch_size),
+        log_every=size.every,
+        validate_every=size.every,
     )
     model = fresh(models(32, size)[kind], seed)
-    learned = learn(model, classifying(train, valid, how, seed=seed))
+    learned = learn(model, sample.classifying(train, valid, how, seed=seed))
     seconds, steps, spent, right = [], 0, 0.0, []
     for line in learned.lines:
         if "images_per_second" in line:

@@ -6,16 +6,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from manyheads.lens.cause import patching
 from manyheads.lens.cause.contributions import Contributions
-from manyheads.lens.cause.patching import (
-    Links,
-    Run,
-    depth,
-    head_sites,
-    patch_heads,
-    patch_states,
-    share,
-)
 from manyheads.lens.described_figures import figure, filled
 from manyheads.lens.panels import Cell, Figure, Heat, Table
 from manyheads.nn.editing.seam import HEAD, STATE
@@ -28,12 +20,12 @@ class Columns(NamedTuple):
     """The tokens of a stack as they are shown, and the counterparts of each in the other input."""
 
     names: Sequence[str]
-    links: Links
+    links: patching.Links
     tokens: Sequence[int]  # the counterpart of each token
 
 
 def patch_figures(
-    run: Run, other: Run, stacks: Mapping[str, Columns], question: str
+    run: patching.Run, other: patching.Run, stacks: Mapping[str, Columns], question: str
 ) -> list[Figure]:
     """Show which states and heads of one input carry its difference from another.
 
@@ -52,8 +44,10 @@ def patch_figures(
             end = float(other(1)[0])
     figures = []
     for stack, columns in stacks.items():
-        layers = depth(source, stack)
-        shares = share(patch_states(run, source, stack, layers, columns.links), own, end)
+        layers = patching.depth(source, stack)
+        shares = patching.share(
+            patching.patch_states(run, source, stack, layers, columns.links), own, end
+        )
         heat = figure(
             "patched-states",
             {"stack": stack, "question": question, "own": own, "end": end},
@@ -63,10 +57,10 @@ def patch_figures(
         )
         figures.append(heat)
     rows: dict[str, list[float | None]] = {}
-    for site in head_sites(source):
+    for site in patching.head_sites(source):
         if site.stack in stacks or site.stack == "decoder":
             places = stacks[site.stack].tokens if site.stack in stacks else None
-            shares = share(patch_heads(run, source, site, places), own, end)
+            shares = patching.share(patching.patch_heads(run, source, site, places), own, end)
             rows[str(site).removesuffix(f" {HEAD}")] = _rounded(shares[None])[0]
     if rows:
         heads = filled([*rows.values()])

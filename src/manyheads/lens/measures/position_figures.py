@@ -14,13 +14,7 @@ from manyheads.lens.described_figures import figure
 from manyheads.lens.panels import Curve, Figure
 from manyheads.lens.rounding import rounded
 from manyheads.nn.attention.relative import RelativeBias, spans
-from manyheads.nn.layers.positions import (
-    GridPositions,
-    LearnedPositions,
-    SinusoidalGridPositions,
-    SinusoidalPositions,
-    grid_sinusoids,
-)
+from manyheads.nn.layers import positions
 
 LEAST, MOST = 32, 64  # shown positions of a text
 DIMS = 128  # of a heat map: of more, every second, third, ...
@@ -32,12 +26,12 @@ def position_figures(model: nn.Module, tokens: int = 0) -> list[Figure]:
     """Draw every kind of position embedding in a model, for a text of `tokens` tokens."""
     figures: list[Figure] = []
     for part in model.modules():
-        if isinstance(part, SinusoidalPositions):
+        if isinstance(part, positions.SinusoidalPositions):
             table = part.formula(max(tokens, DISTANCES), part.table.shape[1])
             figures += _of_text(table, "sinusoidal", tokens)
-        elif isinstance(part, LearnedPositions):
+        elif isinstance(part, positions.LearnedPositions):
             figures += _of_text(part.table.detach().float().cpu(), "learned", tokens)
-        elif isinstance(part, GridPositions | SinusoidalGridPositions):
+        elif isinstance(part, positions.GridPositions | positions.SinusoidalGridPositions):
             figures += _of_grid(part)
     figures += _of_biases([part for part in model.modules() if isinstance(part, RelativeBias)])
     return figures
@@ -103,10 +97,10 @@ def _of_text(table: Float[Tensor, "place dim"], kind: str, tokens: int) -> list[
     ]
 
 
-def _of_grid(part: GridPositions | SinusoidalGridPositions) -> list[Figure]:
+def _of_grid(part: positions.GridPositions | positions.SinusoidalGridPositions) -> list[Figure]:
     table = part.table.detach().float().cpu()[part.extra :]
     if len(table) != part.grid[0] * part.grid[1]:
-        table = grid_sinusoids(part.grid, 0, table.shape[1])
+        table = positions.grid_sinusoids(part.grid, 0, table.shape[1])
     grid = table.unflatten(0, part.grid)
     step = 1
     while -(-part.grid[0] // step) * -(-part.grid[1] // step) > PATCHES:
@@ -115,7 +109,7 @@ def _of_grid(part: GridPositions | SinusoidalGridPositions) -> list[Figure]:
     rows, columns = few.shape[:2]
     tiles = mosaic(cosines(few.flatten(0, 1)), (rows, columns))
     cut = "" if step == 1 else f", every {_ordinal(step)} row and column"
-    kind = "learned" if isinstance(part, GridPositions) else "sinusoidal"
+    kind = "learned" if isinstance(part, positions.GridPositions) else "sinusoidal"
     # Two decimals: a mosaic has many numbers, and more shades cannot be distinguished.
     values = tiles.round(decimals=2).tolist()
     facts = {"kind": kind, "cut": cut}

@@ -60,6 +60,20 @@ class Canvas:
             x, y, clean, fontproperties=font, color=colour, parse_math=False, usetex=False, **layout
         )
 
+    def row_labels(
+        self, names: Sequence[str], left: float, top: float, step: float, size: float
+    ) -> None:
+        """Write names right-aligned at `left`, one below the other."""
+        for index, text in enumerate(names):
+            middle = top + (index + 0.5) * step
+            self.write(left - 0.1, middle, text, size, INK, ha="right", va="center_baseline")
+
+    def number(self, x: float, y: float, weight: float, peak: float) -> None:
+        """Write a weight into its cell, in a colour with enough contrast."""
+        ink = "white" if abs(weight) > 0.5 * peak else INK
+        shown = round(weight, 2) + 0.0  # no minus in front of 0.00
+        self.write(x, y, f"{shown:.2f}", 7.5, ink, ha="center", va="center_baseline")
+
     def rectangle(self, x: float, y: float, width: float, height: float, **look: Any) -> None:
         """Draw a rectangle; `look` are arguments of matplotlib's Rectangle."""
         from matplotlib.patches import Rectangle

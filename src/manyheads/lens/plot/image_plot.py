@@ -13,15 +13,7 @@ from manyheads.lens.labels import cut, label
 from manyheads.lens.plot.canvas import Canvas
 from manyheads.lens.plot.fonts import Fonts
 from manyheads.lens.plot.gallery import Gallery
-from manyheads.lens.plot.sheet import (
-    BARS,
-    HEADLINE,
-    MARGIN,
-    Sheet,
-    row_labels,
-    thumbnails,
-    write_number,
-)
+from manyheads.lens.plot.sheet import BARS, HEADLINE, MARGIN, Sheet, thumbnails
 from manyheads.lens.thumbnail import thumbnail
 from manyheads.lens.trace.grids import Box, GridView
 from manyheads.lens.view.image_view import POOL, ImageView
@@ -109,7 +101,7 @@ def plot_image(
         high = top + number // beside * (down + KEY)
         _lay(canvas, view, image, each, (left, high, across, down))
     step = min(0.4, down / max(len(names), 1))
-    row_labels(canvas, names, bars, top, step, 11.0)
+    canvas.row_labels(names, bars, top, step, 11.0)
     canvas.bars([found.probability for found in view.classes], bars, top, step)
     if gallery is not None:
         gallery.draw(canvas, MARGIN, top + below)
@@ -186,7 +178,7 @@ def _lay(canvas: Canvas, view: ImageView, image: Tensor, laid: _Laid, box: Seque
         for box, weight in zip(boxes, weights, strict=True):
             x = left + (box[1] + box[3] / 2) * scale[0]
             y = top + (box[0] + box[2] / 2) * scale[1]
-            write_number(canvas, x, y, weight, peak)
+            canvas.number(x, y, weight, peak)
     canvas.scale(left, top + down + 0.1, peak, signed=laid.signed)
     canvas.write(left + across, top + down + 0.16, laid.name, ha="right", va="center_baseline")
 

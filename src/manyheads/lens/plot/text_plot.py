@@ -9,15 +9,7 @@ from manyheads.lens.labels import cut, labels
 from manyheads.lens.plot.canvas import Canvas
 from manyheads.lens.plot.fonts import Fonts
 from manyheads.lens.plot.gallery import Gallery, peak_of
-from manyheads.lens.plot.sheet import (
-    BARS,
-    HEADLINE,
-    MARGIN,
-    Sheet,
-    row_labels,
-    thumbnails,
-    write_number,
-)
+from manyheads.lens.plot.sheet import BARS, HEADLINE, MARGIN, Sheet, thumbnails
 from manyheads.lens.view.text_view import MapView, Matrix, TextView, clearest
 
 SMALLEST = 0.1  # weight that is written into its cell
@@ -86,7 +78,7 @@ def plot_text(
         canvas.rectangle(x, y, cell, line, fill=False, ec=LINK, lw=1.4)
     if line >= 0.25:
         _numbers(canvas, large.mean, (left, top, cell, line), peak)
-    row_labels(canvas, rows, left, top, line, size)
+    canvas.row_labels(rows, left, top, line, size)
     _column_labels(canvas, columns, left, top, cell, size, angle)
     canvas.scale(left, bottom + 0.1, peak)
     if chances:
@@ -138,4 +130,4 @@ def _numbers(canvas: Canvas, weights: Matrix, first: Sequence[float], peak: floa
         for across, weight in enumerate(row):
             if weight >= SMALLEST:
                 x, y = left + (across + 0.5) * width, top + (down + 0.5) * height
-                write_number(canvas, x, y, weight, peak)
+                canvas.number(x, y, weight, peak)
