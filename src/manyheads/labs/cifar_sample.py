@@ -1,6 +1,7 @@
 """Images for experiments: part of CIFAR-10's training images, and small models for them."""
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -84,11 +85,10 @@ def small_resnet(width: int = 16) -> ResNetConfig:
     )
 
 
-def training(steps: int, batch_size: int, *, rate: float = 2e-3) -> ClassifyTrainConfig:
+def training(steps: int, batch: int, rate: float = 2e-3, **settings: Any) -> ClassifyTrainConfig:
     """The [train] table of every classifier of the lab."""
-    return learn.training(
-        ClassifyTrainConfig, steps, rate, lines=20, batch_size=batch_size, weight_decay=0.05
-    )
+    usual = {"lines": 20, "batch_size": batch, "weight_decay": 0.05}
+    return learn.training(ClassifyTrainConfig, steps, rate, **(usual | settings))
 
 
 def classifying(

@@ -89,9 +89,8 @@ def dates(train: int, valid: int) -> tuple[Corpus, Corpus, Tokenizer]:
     corpora = []
     for split, size in (("train", train), ("valid", valid)):
         pairs = generate(split, size=size)
-        corpora.append(
-            Corpus([p.source for p in pairs], [p.target for p in pairs], f"dates:{split}")
-        )
+        sides = [p.source for p in pairs], [p.target for p in pairs]
+        corpora.append(Corpus(*sides, f"dates:{split}"))
     lines = corpora[0].source + corpora[0].target
     return corpora[0], corpora[1], Tokenizer.train(lines, PairTokenizerConfig(size=600))
 

@@ -41,22 +41,20 @@ def right(output: str, wanted: str) -> float:
 
 def measure(name: str, size: Size, seed: int) -> Measured:
     """Train one model, and measure copying at every length."""
-    texts = random_texts(
-        size.train, range(1, size.longest + 1), size.symbols, seed=seed, name="train"
-    )
+    lengths = range(1, size.longest + 1)
+    texts = random_texts(size.train, lengths, size.symbols, seed=seed, name="train")
     config = training(TranslateTrainConfig, size.steps, 2e-3, max_tokens=size.max_tokens)
     model = fresh(models(size)[name], seed)
     task = copying(texts, texts[:2], size.symbols, config, seed=seed)
     learned = learn(model, task)
     tokenizer = Symbols(size.symbols)
+    both = Tokenizers(tokenizer, tokenizer)
     measured: Measured = {"parameters": parameters(model), "loss": learned.loss}
     for length in size.lengths:
         expected = random_texts(
             size.texts, [length], size.symbols, seed=seed, name=f"test {length}"
         )
-        answers = translate(
-            model, Tokenizers(tokenizer, tokenizer), expected, DecodeConfig(beams=1)
-        )
+        answers = translate(model, both, expected, DecodeConfig(beams=1))
         outputs = [best[0].text for best in answers]
         pairs = list(zip(outputs, expected, strict=True))
         measured[str(length)] = {

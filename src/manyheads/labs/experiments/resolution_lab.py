@@ -86,11 +86,8 @@ def growth(sides: list[int], values: list[float]) -> float:
 def race(kind: str, size: Size, root: str | None, seed: int) -> Measured:
     """Train at 32 pixels; record accuracy and seconds of training."""
     train, valid = sample.samples(root, size.hold_out, (size.images, size.valid), seed)
-    how = replace(
-        sample.training(size.steps, size.batch_size),
-        log_every=size.every,
-        validate_every=size.every,
-    )
+    often = {"log_every": size.every, "validate_every": size.every}
+    how = sample.training(size.steps, size.batch_size, **often)
     model = fresh(models(32, size)[kind], seed)
     learned = learn(model, sample.classifying(train, valid, how, seed=seed))
     seconds, steps, spent, right = [], 0, 0.0, []

@@ -16,11 +16,9 @@ ALONE, TOGETHER, SHARED = "one each", "all at once", "all, one name an image"
 ARMS = (ALONE, TOGETHER, SHARED)
 
 
-def train(
-    arm: str, size: Size, root: str | None, language: str, rate: float, seed: int
-) -> Measured:
-    """Train one captioner; `language` is what it writes, or "" for all."""
-    languages = [language] if language else list(LANGUAGES)
+def train(arm: str, size: Size, root: str | None, code: str, rate: float, seed: int) -> Measured:
+    """Train one captioner; `code` is the language that it writes, or "" for all."""
+    languages = [code] if code else list(LANGUAGES)
     learned, held = named(root, size.valid, size.images, languages)
     vocabulary = TokenizerConfig(size=256 + 1800 + size.pieces * len(languages))
     tokenizer = Tokenizer.train(learned.texts, vocabulary, languages)

@@ -120,7 +120,5 @@ def run(bench: Bench, size: Size) -> Outcome:
     """Measure each model."""
     measured = bench.measured("{}", size.models, measure, size, bench.root)
     table = rows(measured)
-    maps = {
-        name: {"values": of["heads"], "rows": list(PROPERTIES)} for name, of in measured.items()
-    }
+    maps = {n: {"values": of["heads"], "rows": [*PROPERTIES]} for n, of in measured.items()}
     return conclude(table), {"verdicts": table, "heads": maps}

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manyheads.lens.attribution.gradients import GradientWeightedAttention
+from manyheads.lens.trace.attention_reader import Attention
 from manyheads.nn.recording.token_grid import Axis, TokenGrid
 
 Layers = Sequence[GradientWeightedAttention]  # the lowest first
@@ -38,7 +39,7 @@ def relevance(layers: Layers, start: Float[Tensor, " token"]) -> Float[Tensor, "
     for layer in reversed(layers):
         if above is not None and layer.attention.query_grid is not None:
             share, own = (onto_grid(x, above, layer.attention.query_grid) for x in (share, own))
-        share = share + _to_queries(layer, layer.from_queries(share))
+        share = share + _to_queries(layer.attention, layer.from_queries(share))
         above = layer.attention.query_grid
     return share - own
 
@@ -117,11 +118,9 @@ def _through(layers: Layers, asked: Float[Tensor, " token"]) -> Float[Tensor, " 
     return relevance(layers, _divided(asked, sums - 1)) + asked
 
 
-def _to_queries(
-    layer: GradientWeightedAttention, x: Float[Tensor, " key"]
-) -> Float[Tensor, " query"]:
+def _to_queries(layer: Attention, x: Float[Tensor, " key"]) -> Float[Tensor, " query"]:
     """Convert values of keys to values of the queries' tokens; usually they are the same."""
-    grid, keys = layer.attention.query_grid, layer.attention.key_grid
+    grid, keys = layer.query_grid, layer.key_grid
     return x if grid is None or keys is None else onto_grid(x, keys, grid)
 
 

@@ -113,10 +113,8 @@ def _of_grid(part: positions.GridPositions | positions.SinusoidalGridPositions) 
     # Two decimals: a mosaic has many numbers, and more shades cannot be distinguished.
     values = tiles.round(decimals=2).tolist()
     facts = {"kind": kind, "cut": cut}
-    return [
-        figure("grid-positions", facts, values=values, tile=[rows, columns]),
-        _along(grid, kind),
-    ]
+    heat = figure("grid-positions", facts, values=values, tile=[rows, columns])
+    return [heat, _along(grid, kind)]
 
 
 def _along(grid: Float[Tensor, "row column dim"], kind: str) -> Figure:

@@ -112,9 +112,9 @@ class Canvas:
 
     def scale(self, x: float, y: float, peak: float, *, signed: bool = False) -> None:
         """Draw the colour scale from 0 to the peak, or on both sides of 0."""
-        least, most = (
-            (f"\N{MINUS SIGN}{peak:.2g}", f"{peak:.2g}") if signed else ("0", f"{peak:.2f}")
-        )
+        least, most = ("0", f"{peak:.2f}")
+        if signed:
+            least, most = f"\N{MINUS SIGN}{peak:.2g}", f"{peak:.2g}"
         left = x + self.fonts.width([least], SMALL) + 0.06
         self.write(x, y + 0.06, least, va="center_baseline")
         self.write(left + 1.16, y + 0.06, most, va="center_baseline")

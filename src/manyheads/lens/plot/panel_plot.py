@@ -235,9 +235,8 @@ class _Pen:
         drawn.auto_set_column_width(list(range(len(panel.columns))))
         for (row, _), cell in drawn.get_celld().items():
             cell.set(edgecolor=LINE, linewidth=0.5)
-            self.write(
-                cell.get_text(), cell.get_text().get_text(), SMALL - 1, INK if row else FAINT
-            )
+            text = cell.get_text()
+            self.write(text, text.get_text(), SMALL - 1, INK if row else FAINT)
 
 
 def _scale(axes: "Axes", panel: Lines) -> None:

@@ -79,7 +79,13 @@ def plot_text(
     if line >= 0.25:
         _numbers(canvas, large.mean, (left, top, cell, line), peak)
     canvas.row_labels(rows, left, top, line, size)
-    _column_labels(canvas, columns, left, top, cell, size, angle)
+    for index, text in enumerate(columns):
+        middle = left + (index + 0.5) * cell
+        if angle == 45:  # begins above the middle of its column
+            x, y, side, foot, mode = middle - 0.05, top - 0.1, "left", "center", "anchor"
+        else:
+            x, y, side, foot, mode = middle, top - 0.08, "center", "bottom", "default"
+        canvas.write(x, y, text, size, INK, rotation=angle, rotation_mode=mode, ha=side, va=foot)
     canvas.scale(left, bottom + 0.1, peak)
     if chances:
         canvas.bars(chances, right + 0.2, top, line)
@@ -102,25 +108,6 @@ def _of_layer(maps: Sequence[MapView], layer: int) -> MapView:
             return found
     layers = ", ".join(str(found.layer) for found in maps)
     raise UsageError(f"There is no layer {layer}. Layers of {maps[0].kind!r} attention: {layers}.")
-
-
-def _column_labels(
-    canvas: Canvas,
-    names: Sequence[str],
-    left: float,
-    top: float,
-    step: float,
-    size: float,
-    angle: int,
-) -> None:
-    """Write names above `top`, one per column."""
-    for index, text in enumerate(names):
-        middle = left + (index + 0.5) * step
-        if angle == 45:  # begins above the middle of its column
-            x, y, side, foot, mode = middle - 0.05, top - 0.1, "left", "center", "anchor"
-        else:
-            x, y, side, foot, mode = middle, top - 0.08, "center", "bottom", "default"
-        canvas.write(x, y, text, size, INK, rotation=angle, rotation_mode=mode, ha=side, va=foot)
 
 
 def _numbers(canvas: Canvas, weights: Matrix, first: Sequence[float], peak: float) -> None:

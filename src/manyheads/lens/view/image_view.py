@@ -91,10 +91,8 @@ class ImageView:
         """Arrange values of cells or tokens on a grid; drop leading tokens without position."""
         assert grid is not None
         view = self.grids[grid]
-        laid = values[len(values) - view.rows * view.columns :]
-        return [
-            list(laid[first : first + view.columns]) for first in range(0, len(laid), view.columns)
-        ]
+        laid, across = values[len(values) - view.rows * view.columns :], view.columns
+        return [list(laid[first : first + across]) for first in range(0, len(laid), across)]
 
     def to_json(self) -> dict[str, Any]:
         """Convert the view to JSON types."""
