@@ -10,6 +10,7 @@ from manyheads.decode.greedy import greedy_search
 from manyheads.decode.step import Step
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
 from manyheads.labs.lab_training import fresh, parameters
+from manyheads.labs.symbols import widths
 from manyheads.labs.timing import best_of
 from manyheads.lens.panels import number
 from manyheads.models.model_config import ModelConfig
@@ -30,13 +31,7 @@ def models(size: Size) -> dict[str, ModelConfig]:
             dropout=0.0,
         ),
         "Transformer": TransformerConfig(
-            vocabulary=size.vocabulary,
-            dim=dim,
-            heads=4,
-            ffn_dim=2 * dim,
-            encoder_layers=1,
-            decoder_layers=1,
-            dropout=0.0,
+            encoder_layers=1, decoder_layers=1, **widths(size.vocabulary, dim)
         ),
     }
 

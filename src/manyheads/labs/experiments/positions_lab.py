@@ -11,7 +11,7 @@ from torch import Tensor
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
 from manyheads.labs.findings import over
 from manyheads.labs.lab_training import fresh
-from manyheads.labs.symbols import FIRST, accuracy, encoder, learn_labels, looking_back
+from manyheads.labs.symbols import FIRST, accuracy, encoder, learn_labels, looking_back, widths
 from manyheads.lens.panels import number
 from manyheads.models.causal_lm import CausalConfig
 from manyheads.models.components import TokenPositions
@@ -94,16 +94,8 @@ def config(
     """An encoder, optionally causal; `longest` is the number of learned positions."""
     vocabulary = FIRST + symbols
     if causal:
-        return CausalConfig(
-            vocabulary=vocabulary,
-            dim=dim,
-            layers=2,
-            heads=4,
-            ffn_dim=2 * dim,
-            dropout=0.0,
-            positions=kind,
-            max_length=longest,
-        )
+        sizes = widths(vocabulary, dim)
+        return CausalConfig(layers=2, positions=kind, max_length=longest, **sizes)
     return replace(encoder(vocabulary, vocabulary, dim), positions=kind, max_length=longest)
 
 

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import torch
 
@@ -22,22 +23,15 @@ PATCH = 4
 
 def models(side: int, size: Size) -> dict[str, ModelConfig]:
     """Four models for square images of this side, with patches of 4."""
-    plain = replace(sample.small_vit(size.dim, size.layers, PATCH), height=side, width=side)
+    shape, half = {"height": side, "width": side}, size.layers // 2
+    plain = replace(sample.small_vit(size.dim, size.layers, PATCH), **shape)
+    windows: dict[str, Any] = {"patch": PATCH, "heads": (2, 4), "window": (4, 4), **shape}
+    windows |= {"expansion": 2.0, "classes": 10}
     return {
         SOFTMAX: plain,
         LINEAR: replace(plain, attention="linear"),
-        WINDOWS: SwinConfig(
-            height=side,
-            width=side,
-            patch=PATCH,
-            dim=size.dim // 2,
-            layers=(size.layers // 2, size.layers // 2),
-            heads=(2, 4),
-            window=(4, 4),
-            expansion=2.0,
-            classes=10,
-        ),
-        CNN: replace(sample.small_resnet(size.width), height=side, width=side),
+        WINDOWS: SwinConfig(dim=size.dim // 2, layers=(half, half), **windows),
+        CNN: replace(sample.small_resnet(size.width), **shape),
     }
 
 

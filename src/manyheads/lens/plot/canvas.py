@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 DPI = 160
 SMALL = 8.5  # points
+CELLS: dict[str, Any] = {"vmin": 0, "aspect": "auto", "interpolation": "nearest"}
 
 
 class Canvas:
@@ -40,14 +41,9 @@ class Canvas:
 
     def axes(self, x: float, y: float, width: float, height: float) -> "Axes":
         """Add axes without decoration, with their upper left corner at (x, y)."""
-        axes = self.figure.add_axes(
-            (
-                x / self.width,
-                (self.height - y - height) / self.height,
-                width / self.width,
-                height / self.height,
-            )
-        )
+        across, down = self.width, self.height
+        box = x / across, (down - y - height) / down, width / across, height / down
+        axes = self.figure.add_axes(box)
         axes.set_axis_off()
         return axes
 
@@ -85,29 +81,14 @@ class Canvas:
     ) -> None:
         """Draw weights as shades, from white at 0 to the darkest at `peak`."""
         # On the sheet itself: separate axes for each matrix would be slow.
-        self.sheet.imshow(
-            weights,
-            cmap=self.ramp,
-            vmin=0,
-            vmax=peak,
-            extent=(x, x + width, y + height, y),
-            aspect="auto",
-            interpolation="nearest",
-        )
+        box = (x, x + width, y + height, y)
+        self.sheet.imshow(weights, cmap=self.ramp, vmax=peak, extent=box, **CELLS)
         self.rectangle(x, y, width, height, fill=False, ec=LINE, lw=0.6)
 
     def draw_image(self, image: Tensor, x: float, y: float, width: float, height: float) -> "Axes":
         """Draw an image, grey or in colour, 0..255; return its axes, 0..1 both ways."""
         axes = self.axes(x, y, width, height)
-        axes.imshow(
-            image.numpy(),
-            cmap="gray",
-            vmin=0,
-            vmax=255,
-            extent=(0, 1, 1, 0),
-            aspect="auto",
-            interpolation="nearest",
-        )
+        axes.imshow(image.numpy(), cmap="gray", vmax=255, extent=(0, 1, 1, 0), **CELLS)
         return axes
 
     def scale(self, x: float, y: float, peak: float, *, signed: bool = False) -> None:

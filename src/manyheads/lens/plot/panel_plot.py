@@ -156,15 +156,10 @@ class _Pen:
             if len(panel.names) > NAMED / 2:
                 continue
             aside = value.low is not None  # of the line of its interval
-            axes.annotate(
-                f"{value.mean:.3g}",
-                (place, value.mean),
-                xytext=(3 if aside else 0, 3),
-                textcoords="offset points",
-                ha="left" if aside else "center",
-                fontsize=SMALL - 1,
-                color=INK,
-            )
+            look: dict[str, Any] = {"ha": "left" if aside else "center", "color": INK}
+            look |= {"textcoords": "offset points", "fontsize": SMALL - 1}
+            shift = (3 if aside else 0, 3)
+            axes.annotate(f"{value.mean:.3g}", (place, value.mean), shift, **look)
         self.names(axes.xaxis, panel.names, 0, 30 if _crowded(panel.names) else 0)
         axes.margins(y=0.12)
         axes.grid(axis="y", color=LINE, linewidth=0.5)
@@ -181,15 +176,9 @@ class _Pen:
         low, high = _limits(panel)
         # Rows and columns are counted from 1.
         place = (0.5, columns + 0.5, rows + 0.5, 0.5)
-        image = axes.imshow(
-            table,
-            cmap=ramp,
-            vmin=low,
-            vmax=high,
-            aspect="equal" if panel.tile else "auto",
-            interpolation="nearest",
-            extent=place,
-        )
+        look: dict[str, Any] = {"vmin": low, "vmax": high, "interpolation": "nearest"}
+        aspect = "equal" if panel.tile else "auto"
+        image = axes.imshow(table, cmap=ramp, aspect=aspect, extent=place, **look)
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_locator(MaxNLocator(integer=True) if panel.numbered else NullLocator())
         if panel.rows:
