@@ -38,15 +38,8 @@ def one_way(
     cell: CellName, vocabulary: int, classes: int, dim: int, hidden_size: int
 ) -> RecurrentTaggerConfig:
     """A recurrent network that labels tokens and knows only what came before, without dropout."""
-    return RecurrentTaggerConfig(
-        vocabulary=vocabulary,
-        classes=classes,
-        cell=cell,
-        dim=dim,
-        hidden_size=hidden_size,
-        bidirectional=False,
-        dropout=0.0,
-    )
+    sizes = {"vocabulary": vocabulary, "classes": classes, "dim": dim, "hidden_size": hidden_size}
+    return RecurrentTaggerConfig(cell=cell, bidirectional=False, dropout=0.0, **sizes)
 
 
 def translator(vocabulary: int, dim: int, *, layers: int = 2, heads: int = 4) -> TransformerConfig:

@@ -82,13 +82,10 @@ class Curve:
     @classmethod
     def of(cls, name: str, x: Sequence[float], intervals: Sequence[Interval]) -> "Curve":
         """Build a curve from means with intervals."""
-        return cls(
-            name,
-            [float(each) for each in x],
-            [each.mean for each in intervals],
-            [each.low for each in intervals],
-            [each.high for each in intervals],
+        means, low, high = (
+            [getattr(e, part) for e in intervals] for part in ("mean", "low", "high")
         )
+        return cls(name, [float(each) for each in x], means, low, high)
 
 
 @dataclass(frozen=True)

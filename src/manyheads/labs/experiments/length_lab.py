@@ -19,13 +19,8 @@ ONE_VECTOR, LOOKING, TRANSFORMER = "LSTM, one vector", "LSTM with attention", "T
 def models(size: Size) -> dict[str, ModelConfig]:
     """Three models with about the same number of parameters."""
     vocabulary = len(Symbols(size.symbols))
-    lstm = Seq2SeqConfig(
-        vocabulary=vocabulary,
-        dim=3 * size.dim // 4,
-        hidden_size=2 * size.dim,
-        attention="none",
-        dropout=0.0,
-    )
+    sizes = {"vocabulary": vocabulary, "dim": 3 * size.dim // 4, "hidden_size": 2 * size.dim}
+    lstm = Seq2SeqConfig(attention="none", dropout=0.0, **sizes)
     return {
         ONE_VECTOR: lstm,
         LOOKING: replace(lstm, hidden_size=7 * size.dim // 4, attention="general"),

@@ -22,17 +22,11 @@ from manyheads.streams import stream
 def models(size: Size) -> dict[str, ModelConfig]:
     """Two translators with about the same number of parameters."""
     dim = size.dim
+    lstm = {"vocabulary": size.vocabulary, "dim": dim, "hidden_size": 5 * dim // 4}
+    transformer = {"encoder_layers": 1, "decoder_layers": 1}
     return {
-        "LSTM": Seq2SeqConfig(
-            vocabulary=size.vocabulary,
-            dim=dim,
-            hidden_size=5 * dim // 4,
-            attention="none",
-            dropout=0.0,
-        ),
-        "Transformer": TransformerConfig(
-            encoder_layers=1, decoder_layers=1, **widths(size.vocabulary, dim)
-        ),
+        "LSTM": Seq2SeqConfig(attention="none", dropout=0.0, **lstm),
+        "Transformer": TransformerConfig(**transformer, **widths(size.vocabulary, dim)),
     }
 
 

@@ -16,6 +16,7 @@ from manyheads.decode.greedy import greedy_search
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
 from manyheads.labs.findings import mean, values, verdict
 from manyheads.labs.lab_training import fresh, learn, parameters, training
+from manyheads.labs.symbols import widths
 from manyheads.models.components import POSITIONS, FeedForwardName, Norm, TokenPositions
 from manyheads.models.encoder_decoder import DecoderConfig, EncoderDecoder, decoder
 from manyheads.models.line_reader import LineReaderConfig
@@ -142,14 +143,8 @@ class Few:
 @lru_cache(maxsize=2)
 def lines(size: Size, root: str | None) -> tuple[PrintedLines, Few, Characters]:
     """Draw training and validation lines, and list their letters."""
-    data = ReadData(
-        root=root,
-        train=size.trained,
-        valid=size.valid,
-        column=size.column or None,
-        fonts=size.fonts,
-        valid_fonts=size.held_out,
-    )
+    fonts = {"fonts": size.fonts, "valid_fonts": size.held_out, "column": size.column or None}
+    data = ReadData(root=root, train=size.trained, valid=size.valid, **fonts)
     train, valid = LineSource(data).splits()
     train.widths(0)  # computed once for all lines: not a part of what is timed
     return train, Few(valid, size.lines), Characters.learn(map(reading.letters, train.texts))
@@ -160,27 +155,14 @@ def train(
 ) -> Measured:
     """Train one model; when only timed, validate on one line."""
     learned, valid, characters = lines(size, root)
-    how = training(
-        reading.ReadTrainConfig,
-        steps,
-        rate,
-        batch_width=size.batch_width,
-        muon=True,
-        warmup=max(steps // 20, 1),
-        weight_decay=0.01,
-    )
+    usual = {"batch_width": size.batch_width, "muon": True, "weight_decay": 0.01}
+    warmup = max(steps // 20, 1)
+    how = training(reading.ReadTrainConfig, steps, rate, warmup=warmup, **usual)
     reader = LineReaderConfig(
         vocabulary=len(characters), dim=size.dim, layers=size.layers, ffn_dim=2 * size.dim
     )
-    config = WriterConfig(
-        reader=reader,
-        vocabulary=len(characters) + 2,
-        dim=size.dim,
-        heads=reader.heads,
-        ffn_dim=2 * size.dim,
-        decoder_layers=size.layers,
-        dropout=0.0,
-    )
+    sizes = widths(len(characters) + 2, size.dim, reader.heads)
+    config = WriterConfig(reader=reader, decoder_layers=size.layers, **sizes)
     task = (WriteTask if arm == WRITER else reading.ReadTask)(
         learned, Few(valid.lines, 1) if timed else valid, characters, how, seed=seed
     )

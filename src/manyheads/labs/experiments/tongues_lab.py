@@ -22,25 +22,11 @@ def train(arm: str, size: Size, root: str | None, code: str, rate: float, seed: 
     learned, held = named(root, size.valid, size.images, languages)
     vocabulary = TokenizerConfig(size=256 + 1800 + size.pieces * len(languages))
     tokenizer = Tokenizer.train(learned.texts, vocabulary, languages)
-    how = training(
-        CaptionTrainConfig,
-        size.steps,
-        rate,
-        batch_size=size.batch_size,
-        weight_decay=0.05,
-        label_smoothing=0.1,
-        captions=1 if arm == SHARED else None,
-    )
-    task = CaptionTask(
-        learned,
-        held,
-        tokenizer,
-        preprocessing(size.side),
-        MOVED,
-        how,
-        CaptionEvaluateConfig(metrics=("chrf", "exact")),
-        seed=seed,
-    )
+    usual = {"batch_size": size.batch_size, "weight_decay": 0.05, "label_smoothing": 0.1}
+    captions = 1 if arm == SHARED else None
+    how = training(CaptionTrainConfig, size.steps, rate, captions=captions, **usual)
+    seen, metrics = preprocessing(size.side), CaptionEvaluateConfig(metrics=("chrf", "exact"))
+    task = CaptionTask(learned, held, tokenizer, seen, MOVED, how, metrics, seed=seed)
     config = CaptionerConfig(
         image=small_encoder(size.side, size.dim, size.layers),
         vocabulary=len(tokenizer),

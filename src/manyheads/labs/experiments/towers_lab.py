@@ -24,14 +24,9 @@ def train(
     steps = size.epochs * -(-len(learned) // batch)
     how = training(MatchTrainConfig, steps, rate, batch_size=batch, loss=loss, weight_decay=0.05)
     task = MatchTask(learned, held, tokenizer, preprocessing(size.side), MOVED, how, seed=seed)
-    config = MatcherConfig(
-        image=small_encoder(size.side, size.dim, size.layers),
-        embedding=size.dim,
-        vocabulary=len(tokenizer),
-        layers=size.layers,
-        **text_widths(size.dim),
-        score_bias=-10.0 if loss == "sigmoid" else None,
-    )
+    image, bias = small_encoder(size.side, size.dim, size.layers), {"sigmoid": -10.0}.get(loss)
+    sizes = {"embedding": size.dim, "vocabulary": len(tokenizer), "layers": size.layers}
+    config = MatcherConfig(image=image, score_bias=bias, **sizes, **text_widths(size.dim))
     run = learn(fresh(config, seed), task)
     return {
         "first": run.last("text_to_image_1"),

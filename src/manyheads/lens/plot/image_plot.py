@@ -80,15 +80,10 @@ def plot_image(
     below = lines * (down + KEY)  # rows of images, with their keys
     gallery = None
     if large is not None:
-        gallery = Gallery(
-            fonts,
-            [_place(found) for found in view.maps],
-            [[view.received(found, each) for each in thumbnails(found)] for found in view.maps],
-            view.maps.index(large),
-            sheet.inner,
-            _extent(_columns(view, large)),
-            limit=1.1,
-        )
+        layers, framed = [_place(found) for found in view.maps], view.maps.index(large)
+        matrices = [[view.received(one, each) for each in thumbnails(one)] for one in view.maps]
+        shape = _extent(_columns(view, large))
+        gallery = Gallery(fonts, layers, matrices, framed, sheet.inner, shape, limit=1.1)
     canvas = sheet.canvas(top + below + (0.0 if gallery is None else gallery.height))
     bare = canvas.draw_image(image, MARGIN, top, across, down)
     if large is not None:

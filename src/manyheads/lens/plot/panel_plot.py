@@ -249,15 +249,9 @@ def _series(
     axes: "Axes", place: int, points: Sequence[Sequence[float]], marked: bool = True, **look: Any
 ) -> None:
     """Plot the points of one curve or group, in its colour and with its mark."""
-    axes.plot(
-        [x for x, _ in points],
-        [y for _, y in points],
-        color=IDENTITY[place % len(IDENTITY)],
-        marker=MARKS[place % len(MARKS)] if marked else None,
-        markersize=3.5,
-        label=f"series {place}",
-        **look,
-    )
+    look |= {"color": IDENTITY[place % len(IDENTITY)], "label": f"series {place}"}
+    look |= {"marker": MARKS[place % len(MARKS)] if marked else None, "markersize": 3.5}
+    axes.plot([x for x, _ in points], [y for _, y in points], **look)
 
 
 def _band(axes: "Axes", curve: Curve, colour: str) -> None:

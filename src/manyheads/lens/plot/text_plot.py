@@ -61,15 +61,9 @@ def plot_text(
     top = sheet.below_title + 0.3 + above
     bottom = top + line * len(rows)
     matrices = [thumbnails(found) for found in maps]
-    gallery = Gallery(
-        fonts,
-        [f"layer {found.layer}" for found in maps],
-        matrices,
-        maps.index(large),
-        sheet.inner,
-        (cell * len(columns), line * len(rows)),
-        peak_of([matrix for row in matrices for matrix in row]),
-    )
+    layers, shape = [f"layer {found.layer}" for found in maps], (right - left, bottom - top)
+    peak = peak_of([matrix for row in matrices for matrix in row])
+    gallery = Gallery(fonts, layers, matrices, maps.index(large), sheet.inner, shape, peak)
     canvas = sheet.canvas(bottom + 0.4 + gallery.height)
     peak = peak_of([large.mean])
     canvas.matrix(large.mean, left, top, right - left, bottom - top, peak)

@@ -250,26 +250,19 @@ def _rollout(layers: Sequence[Attention], pool: Attention | None) -> Attribution
     return Attribution("rollout", legend, None, grid, rollout(layers, start))
 
 
-def _overlay(attribution: Attribution, layout: _Layout) -> OverlayView:
+def _overlay(own: Attribution, layout: _Layout) -> OverlayView:
     """Convert the attribution of tokens to the cells of a grid."""
-    number, groups = layout.number(attribution.grid), layout.groups(attribution.grid)
-    extra = len(attribution.grid.extra)
-    values = attribution.values[-(attribution.grid.count - extra) :].float()
+    number, groups = layout.number(own.grid), layout.groups(own.grid)
+    extra = len(own.grid.extra)
+    values = own.values[-(own.grid.count - extra) :].float()
     index = groups.index[extra:] - extra
     cells = torch.zeros(groups.count - extra).index_add_(0, index, values)
-    if attribution.merged == "mean":
+    if own.merged == "mean":
         cells = cells / torch.bincount(index)
-    if attribution.scaled != "as they are":
-        whole = cells.sum() if attribution.scaled == "share" else cells.max()
+    if own.scaled != "as they are":
+        whole = cells.sum() if own.scaled == "share" else cells.max()
         cells = cells / whole if whole > 0 else cells
-    return OverlayView(
-        attribution.name,
-        attribution.legend,
-        attribution.target,
-        number,
-        significant(cells),
-        attribution.signed,
-    )
+    return OverlayView(own.name, own.legend, own.target, number, significant(cells), own.signed)
 
 
 def _start(grid: TokenGrid, pool: Attention | None) -> tuple[Float[Tensor, " token"], str]:
