@@ -56,20 +56,20 @@ def samples(
 
 def small_vit(dim: int = 64, layers: int = 4, patch: int = 4) -> VitConfig:
     """A ViT for 32 x 32 pixels that a CPU trains in one or two minutes."""
-    sizes = {"dim": dim, "layers": layers, "heads": max(dim // 16, 1), "ffn_dim": 2 * dim}
+    sizes = dict[str, Any](dim=dim, layers=layers, heads=max(dim // 16, 1), ffn_dim=2 * dim)
     return VitConfig(patch=patch, pool="mean", position_std=0.5, **sizes, **IMAGES)
 
 
 def small_resnet(width: int = 16) -> ResNetConfig:
     """A ResNet for 32 x 32 pixels with one block per stage: eight layers (He et al. 2016, 4.2)."""
     widths = (width, 2 * width, 4 * width)
-    stages: dict[str, Any] = {"depths": (1, 1, 1), "widths": widths, "outputs": widths}
+    stages = dict[str, Any](depths=(1, 1, 1), widths=widths, outputs=widths)
     return ResNetConfig(stem="plain", stem_width=width, block="basic", **stages, **IMAGES)
 
 
 def training(steps: int, batch: int, rate: float = 2e-3, **settings: Any) -> ClassifyTrainConfig:
     """The [train] table of every classifier of the lab."""
-    usual = {"lines": 20, "batch_size": batch, "weight_decay": 0.05}
+    usual = dict[str, Any](lines=20, batch_size=batch, weight_decay=0.05)
     return learn.training(ClassifyTrainConfig, steps, rate, **(usual | settings))
 
 

@@ -38,13 +38,13 @@ def one_way(
     cell: CellName, vocabulary: int, classes: int, dim: int, hidden_size: int
 ) -> RecurrentTaggerConfig:
     """A recurrent network that labels tokens and knows only what came before, without dropout."""
-    sizes = {"vocabulary": vocabulary, "classes": classes, "dim": dim, "hidden_size": hidden_size}
+    sizes = dict[str, Any](vocabulary=vocabulary, classes=classes, dim=dim, hidden_size=hidden_size)
     return RecurrentTaggerConfig(cell=cell, bidirectional=False, dropout=0.0, **sizes)
 
 
 def translator(vocabulary: int, dim: int, *, layers: int = 2, heads: int = 4) -> TransformerConfig:
     """A small pre-norm Transformer with as many layers on each side."""
-    sizes = {"encoder_layers": layers, "decoder_layers": layers, **widths(vocabulary, dim, heads)}
+    sizes = widths(vocabulary, dim, heads) | {"encoder_layers": layers, "decoder_layers": layers}
     return TransformerConfig(norm="pre", **sizes)
 
 

@@ -82,9 +82,7 @@ class Curve:
     @classmethod
     def of(cls, name: str, x: Sequence[float], intervals: Sequence[Interval]) -> "Curve":
         """Build a curve from means with intervals."""
-        means, low, high = (
-            [getattr(e, part) for e in intervals] for part in ("mean", "low", "high")
-        )
+        means, low, high = ([getattr(i, k) for i in intervals] for k in ("mean", "low", "high"))
         return cls(name, [float(each) for each in x], means, low, high)
 
 

@@ -1,6 +1,7 @@
 """T3, T4: one vector for a whole source gets worse with length; attention reads all of it."""
 
 from dataclasses import replace
+from typing import Any
 
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.tokenizers.tokenizer import Tokenizers
@@ -19,7 +20,7 @@ ONE_VECTOR, LOOKING, TRANSFORMER = "LSTM, one vector", "LSTM with attention", "T
 def models(size: Size) -> dict[str, ModelConfig]:
     """Three models with about the same number of parameters."""
     vocabulary = len(Symbols(size.symbols))
-    sizes = {"vocabulary": vocabulary, "dim": 3 * size.dim // 4, "hidden_size": 2 * size.dim}
+    sizes = dict[str, Any](vocabulary=vocabulary, dim=3 * size.dim // 4, hidden_size=2 * size.dim)
     lstm = Seq2SeqConfig(attention="none", dropout=0.0, **sizes)
     return {
         ONE_VECTOR: lstm,

@@ -1,6 +1,7 @@
 """T19: a recurrent network needs one step per token; attention learns from all at once."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -22,8 +23,8 @@ from manyheads.streams import stream
 def models(size: Size) -> dict[str, ModelConfig]:
     """Two translators with about the same number of parameters."""
     dim = size.dim
-    lstm = {"vocabulary": size.vocabulary, "dim": dim, "hidden_size": 5 * dim // 4}
-    transformer = {"encoder_layers": 1, "decoder_layers": 1}
+    lstm = dict[str, Any](vocabulary=size.vocabulary, dim=dim, hidden_size=5 * dim // 4)
+    transformer = dict[str, Any](encoder_layers=1, decoder_layers=1)
     return {
         "LSTM": Seq2SeqConfig(attention="none", dropout=0.0, **lstm),
         "Transformer": TransformerConfig(**transformer, **widths(size.vocabulary, dim)),

@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 import torch.nn.functional as F
@@ -143,7 +144,7 @@ class Few:
 @lru_cache(maxsize=2)
 def lines(size: Size, root: str | None) -> tuple[PrintedLines, Few, Characters]:
     """Draw training and validation lines, and list their letters."""
-    fonts = {"fonts": size.fonts, "valid_fonts": size.held_out, "column": size.column or None}
+    fonts = dict[str, Any](fonts=size.fonts, valid_fonts=size.held_out, column=size.column or None)
     data = ReadData(root=root, train=size.trained, valid=size.valid, **fonts)
     train, valid = LineSource(data).splits()
     train.widths(0)  # computed once for all lines: not a part of what is timed

@@ -2,6 +2,7 @@
 
 from functools import partial
 from operator import itemgetter
+from typing import Any
 
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
@@ -25,7 +26,7 @@ def train(
     how = training(MatchTrainConfig, steps, rate, batch_size=batch, loss=loss, weight_decay=0.05)
     task = MatchTask(learned, held, tokenizer, preprocessing(size.side), MOVED, how, seed=seed)
     image, bias = small_encoder(size.side, size.dim, size.layers), {"sigmoid": -10.0}.get(loss)
-    sizes = {"embedding": size.dim, "vocabulary": len(tokenizer), "layers": size.layers}
+    sizes = dict[str, Any](embedding=size.dim, vocabulary=len(tokenizer), layers=size.layers)
     config = MatcherConfig(image=image, score_bias=bias, **sizes, **text_widths(size.dim))
     run = learn(fresh(config, seed), task)
     return {
