@@ -5,7 +5,7 @@ Stacks and kinds are those of legends; layers and heads count from 1, tokens and
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
 import torch
@@ -175,11 +175,7 @@ class Site:
 class AttentionSite:
     """One attention: its map, and its queries, keys and values, of all heads or of one."""
 
-    edits: "Edit"
-    layer_id: LayerId
-    head: Number
-    tokens: tuple[int, ...] | None
-    row: Number
+    whole: Site  # of its kind, with the chosen head, tokens and row
 
     def pattern(self, value: Function | Trace | Tensor) -> None:
         """Replace the map: a function gets (row, head, query, key), or without the head axis.
@@ -202,8 +198,9 @@ class AttentionSite:
         self._set("v", value)
 
     def _set(self, part: str, value: Function | Trace | Tensor) -> None:
-        site = LayerId(self.layer_id.stack, self.layer_id.layer, f"{self.layer_id.kind} {part}")
-        one = Site(site, self.edits, self.head, self.tokens, self.row)
+        own = self.whole.site
+        site = LayerId(own.stack, own.layer, f"{own.kind} {part}")
+        one = replace(self.whole, site=site, seen=set())
         if isinstance(value, Trace | Tensor) or not callable(value):
             one.replace(value)
         else:
@@ -255,8 +252,7 @@ class Edit:
         row: Number = None,
     ) -> AttentionSite:
         """Choose an attention, or one head of it."""
-        one = self._site(stack, layer, kind, head, tokens, row)
-        return AttentionSite(self, one.site, head, one.tokens, row)
+        return AttentionSite(self._site(stack, layer, kind, head, tokens, row))
 
     def resume(self, stack: str, layer: int, state: Tensor) -> None:
         """Let an encoder go on behind a layer, from 1, with its state (1 or row, token, dim).
