@@ -23,7 +23,7 @@ PATCH = 4
 
 def models(side: int, size: Size) -> dict[str, ModelConfig]:
     """Four models for square images of this side, with patches of 4."""
-    shape, half = {"height": side, "width": side}, size.layers // 2
+    shape, half = dict[str, Any](height=side, width=side), size.layers // 2
     plain = replace(sample.small_vit(size.dim, size.layers, PATCH), **shape)
     windows = dict[str, Any](patch=PATCH, heads=(2, 4), window=(4, 4), **shape)
     windows |= {"expansion": 2.0, "classes": 10}

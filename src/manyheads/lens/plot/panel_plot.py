@@ -165,8 +165,8 @@ class _Pen:
         # Rows and columns are counted from 1.
         place = (0.5, columns + 0.5, rows + 0.5, 0.5)
         look: dict[str, Any] = {"vmin": low, "vmax": high, "interpolation": "nearest"}
-        aspect = "equal" if panel.tile else "auto"
-        image = axes.imshow(table, cmap=ramp, aspect=aspect, extent=place, **look)
+        look["aspect"] = "equal" if panel.tile else "auto"
+        image = axes.imshow(table, cmap=ramp, extent=place, **look)
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_locator(MaxNLocator(integer=True) if panel.numbered else NullLocator())
         if panel.rows:
