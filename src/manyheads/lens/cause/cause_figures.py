@@ -13,6 +13,7 @@ from manyheads.lens.panels import Cell, Figure, Heat, Table
 from manyheads.nn.editing.seam import HEAD, STATE
 from manyheads.nn.recording.trace import record
 
+GROUP = "cause"
 DIGITS = 4
 
 
