@@ -42,7 +42,7 @@ def test_each_arm_chooses_its_own_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the first seed and the first language; the others take it."""
     seen = []
 
-    def train(arm: str, language: str, rate: float, size: Any, root: Any, seed: int) -> Any:
+    def train(arm: str, size: Any, root: Any, language: str, rate: float, seed: int) -> Any:
         seen.append((language, rate, seed))
         codes = [language] if language else LANGUAGES
         scores = {"chrf": -abs(rate - 2e-3), "exact": 0.0}

@@ -11,16 +11,8 @@ from manyheads.labs.experiments import lens_lab as lens
 from manyheads.labs.experiments import pruning_lab as pruning
 from manyheads.labs.experiments import sinks_lab as sinks
 from manyheads.labs.experiments import viewpoints_lab as viewpoints
-from manyheads.labs.shipped_models import (
-    FAILS,
-    HOLDS,
-    PART,
-    counted,
-    judged,
-    resampled,
-    surely,
-    translated,
-)
+from manyheads.labs.findings import FAILS, HOLDS, PART, counted, judged, resampled, surely
+from manyheads.labs.shipped_models import translated
 from manyheads.lens.panels import Interval
 
 

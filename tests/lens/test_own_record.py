@@ -159,7 +159,7 @@ def test_relevance() -> None:
     """dL/dA of its weights, from the values and outputs that it keeps."""
     trace, out = recorded_image(gradients=True)
     found = weighed(trace, out[0, 0].sum())
-    assert [each.layer_id.layer for each in found] == [0, 1]
+    assert [each.attention.layer_id.layer for each in found] == [0, 1]
     shares = relevance(found, read_from(found[-1]))
     assert shares.argmax() < 3  # near the token that the score is read from
     assert float(shares.sum()) > 0

@@ -58,7 +58,7 @@ def normalised(r: Tensor) -> Tensor:
 
 
 def alone(trace: Trace, score: Tensor) -> list[GradientWeightedAttention]:
-    return [each for each in weighed(trace, score) if each.layer_id.stack != POOL]
+    return [each for each in weighed(trace, score) if each.attention.layer_id.stack != POOL]
 
 
 @pytest.mark.parametrize("name", ["vit-b", "deit-b", "compact-vit-7", "bert-tiny", "gpt-tiny"])
@@ -81,7 +81,7 @@ def test_the_windows_of_a_stage_are_one_map() -> None:
     trace, score = explained(config)
     maps = by_equation_5(trace, score)
     layers = alone(trace, score)
-    assert [each.layer_id for each in layers] == [layer_id for layer_id, _ in maps]
+    assert [each.attention.layer_id for each in layers] == [layer_id for layer_id, _ in maps]
     last = [weights for layer_id, weights in maps if layer_id.stack == "stage 2"]
     r = torch.eye(len(last[0]))
     for weights in last:
@@ -95,11 +95,11 @@ def test_the_windows_of_a_stage_are_one_map() -> None:
     for layer_id, weights in maps:
         if layer_id.stack == "stage 1":
             below = below + weights @ below
-    shared = onto_grid(top + start, *(each.query_grid for each in (layers[2], layers[0])))  # type: ignore[arg-type]
+    shared = onto_grid(top + start, *(each.attention.query_grid for each in (layers[2], layers[0])))  # type: ignore[arg-type]
     grid = (top + start).view(3, 4)
     assert float(shared.view(6, 7)[3, 5]) == pytest.approx(float(grid[1, 2]) / 4)
     assert float(shared.view(6, 7)[3, 6]) == pytest.approx(float(grid[1, 3]) / 2)
-    own = onto_grid(start, *(each.query_grid for each in (layers[2], layers[0])))  # type: ignore[arg-type]
+    own = onto_grid(start, *(each.attention.query_grid for each in (layers[2], layers[0])))  # type: ignore[arg-type]
     torch.testing.assert_close(relevance(layers, start), shared @ below - own)
 
 

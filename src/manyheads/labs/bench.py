@@ -5,7 +5,7 @@ An interrupted run continues with the first missing trial.
 
 import json
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache, partial
 from pathlib import Path
@@ -84,6 +84,18 @@ class Bench:
     def each_seed(self, name: str, measure: Callable[[int], Measured]) -> list[Measured]:
         """Measure with each seed."""
         return [self.trial(f"{name}, seed {seed}", partial(measure, seed)) for seed in self.seeds]
+
+    def measured(
+        self, name: str, arms: Iterable[K], measure: Callable[..., Measured], *sizes: Any
+    ) -> dict[K, Measured]:
+        """Call `measure(arm, *sizes)` for each arm; `name` is the trial's, with braces for it."""
+        return {arm: self.trial(name.format(arm), partial(measure, arm, *sizes)) for arm in arms}
+
+    def seeded(
+        self, name: str, arms: Iterable[K], measure: Callable[..., Measured], *sizes: Any
+    ) -> dict[K, list[Measured]]:
+        """Call `measure(arm, *sizes, seed)` for each arm and seed."""
+        return {a: self.each_seed(name.format(a), partial(measure, a, *sizes)) for a in arms}
 
     def tuned(
         self,

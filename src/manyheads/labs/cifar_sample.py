@@ -1,6 +1,7 @@
 """Images for experiments: part of CIFAR-10's training images, and small models for them."""
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,11 +19,11 @@ from manyheads.streams import generator
 from manyheads.tasks.classify.task import ClassifyTask, ClassifyTrainConfig
 from manyheads.train.device import best_device
 
+IMAGES: dict[str, Any] = {"height": 32, "width": 32, "classes": 10}
 CIFAR = "cifar10/train-*-of-4.parquet"
 COLOURS = Preprocessing(
     height=32, width=32, mean=(0.4914, 0.4822, 0.4465), std=(0.2470, 0.2435, 0.2616)
 )
-PLAIN = Augmentation()
 MOVED = Augmentation(shift=4, flip=True)
 
 
@@ -55,41 +56,21 @@ def samples(
 
 def small_vit(dim: int = 64, layers: int = 4, patch: int = 4) -> VitConfig:
     """A ViT for 32 x 32 pixels that a CPU trains in one or two minutes."""
-    return VitConfig(
-        height=32,
-        width=32,
-        patch=patch,
-        dim=dim,
-        layers=layers,
-        heads=max(dim // 16, 1),
-        ffn_dim=2 * dim,
-        classes=10,
-        pool="mean",
-        position_std=0.5,
-    )
+    sizes = dict[str, Any](dim=dim, layers=layers, heads=max(dim // 16, 1), ffn_dim=2 * dim)
+    return VitConfig(patch=patch, pool="mean", position_std=0.5, **sizes, **IMAGES)
 
 
 def small_resnet(width: int = 16) -> ResNetConfig:
     """A ResNet for 32 x 32 pixels with one block per stage: eight layers (He et al. 2016, 4.2)."""
     widths = (width, 2 * width, 4 * width)
-    return ResNetConfig(
-        height=32,
-        width=32,
-        stem="plain",
-        stem_width=width,
-        block="basic",
-        depths=(1, 1, 1),
-        widths=widths,
-        outputs=widths,
-        classes=10,
-    )
+    stages = dict[str, Any](depths=(1, 1, 1), widths=widths, outputs=widths)
+    return ResNetConfig(stem="plain", stem_width=width, block="basic", **stages, **IMAGES)
 
 
-def training(steps: int, batch_size: int, *, rate: float = 2e-3) -> ClassifyTrainConfig:
+def training(steps: int, batch: int, rate: float = 2e-3, **settings: Any) -> ClassifyTrainConfig:
     """The [train] table of every classifier of the lab."""
-    return learn.training(
-        ClassifyTrainConfig, steps, rate, lines=20, batch_size=batch_size, weight_decay=0.05
-    )
+    usual = dict[str, Any](lines=20, batch_size=batch, weight_decay=0.05)
+    return learn.training(ClassifyTrainConfig, steps, rate, **(usual | settings))
 
 
 def classifying(
@@ -98,11 +79,10 @@ def classifying(
     config: ClassifyTrainConfig,
     *,
     seed: int,
-    augmentation: Augmentation = MOVED,
     preprocessing: Preprocessing = COLOURS,
 ) -> ClassifyTask:
     """Build an image classification task."""
-    return ClassifyTask(train, valid, preprocessing, augmentation, config, seed=seed)
+    return ClassifyTask(train, valid, preprocessing, MOVED, config, seed=seed)
 
 
 def tensors(images: ImageSet, preprocessing: Preprocessing = COLOURS) -> tuple[Tensor, Tensor]:

@@ -60,17 +60,9 @@ def named(
 
 def small_encoder(side: int, dim: int, layers: int) -> CctConfig:
     """A convolutional Transformer for small images that a CPU trains in a minute or two."""
-    return CctConfig(
-        height=side,
-        width=side,
-        convolutions=2,
-        stem=32,
-        dim=dim,
-        layers=layers,
-        heads=max(dim // 32, 1),
-        ffn_dim=2 * dim,
-        pool="mean",
-    )
+    stem = dict[str, Any](height=side, width=side, convolutions=2, stem=32)
+    sizes = dict[str, Any](dim=dim, layers=layers, heads=max(dim // 32, 1), ffn_dim=2 * dim)
+    return CctConfig(pool="mean", **stem, **sizes)
 
 
 def text_widths(dim: int) -> dict[str, Any]:

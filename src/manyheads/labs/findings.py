@@ -8,6 +8,8 @@ from functools import reduce
 from operator import getitem
 from typing import Any, Literal
 
+import numpy as np
+
 from manyheads.lens.panels import Interval, Panel, Table, number
 
 SCHEMA = "manyheads-lab/1"
@@ -16,6 +18,10 @@ Scale = Literal["full", "quick", "smoke"]  # minutes; under a minute; seconds, f
 # Two-sided 95% quantiles of Student's t by degrees of freedom; beyond, an expansion around the
 # normal quantile is used (Abramowitz & Stegun 1964, 26.7.5).
 _T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+
+HOLDS, PART, FAILS = "holds", "holds in part", "does not hold at this size"
+SAMPLES, SEED = 1000, 12345  # of the bootstrap
+Ratio = tuple[Sequence[float], Sequence[float] | None]  # for each input; None: ones
 
 
 def interval(measured: Sequence[float]) -> Interval:
@@ -34,10 +40,7 @@ def verdict(a: Sequence[float], b: Sequence[float]) -> int:
 
     Seeds are compared in pairs. With one seed there is no interval, and only the sign is used.
     """
-    difference = interval([x - y for x, y in zip(a, b, strict=True)])
-    low = difference.mean if difference.low is None else difference.low
-    high = difference.mean if difference.high is None else difference.high
-    return 1 if low > 0 else -1 if high < 0 else 0
+    return surely(interval([x - y for x, y in zip(a, b, strict=True)]))
 
 
 def more(a: Sequence[float], b: Sequence[float]) -> str:
@@ -50,6 +53,49 @@ def leader(scores: Mapping[str, Sequence[float]]) -> str:
     first, second = sorted(scores, key=lambda name: -statistics.fmean(scores[name]))[:2]
     sure = verdict(scores[first], scores[second]) > 0
     return first if sure else f"{first} (not surely more than {second})"
+
+
+def resampled(one: Ratio, other: Ratio | None = None) -> Interval:
+    """Divide sums over inputs; the interval draws inputs with replacement (Koehn 2004).
+
+    With `other`, that ratio is subtracted, of the same inputs in every draw.
+
+    Examples:
+        >>> resampled(([1.0, 3.0], None)).mean, resampled(([1.0, 3.0], [2.0, 2.0])).mean
+        (2.0, 1.0)
+    """
+    draws = np.random.default_rng(SEED).multinomial(
+        len(one[0]), np.full(len(one[0]), 1 / len(one[0])), size=SAMPLES
+    )
+    draws = np.vstack([np.ones(len(one[0]), dtype=int), draws])  # the first is the whole sample
+
+    def ratios(values: Sequence[float], counts: Sequence[float] | None) -> np.ndarray:
+        below = np.ones(len(values)) if counts is None else np.array(counts, dtype=float)
+        found: np.ndarray = (draws @ np.array(values, dtype=float)) / (draws @ below).clip(1e-9)
+        return found
+
+    found = ratios(*one) - (ratios(*other) if other is not None else 0.0)
+    low, high = np.quantile(found[1:], [0.025, 0.975])
+    return Interval(float(found[0]), float(low), float(high))
+
+
+def surely(difference: Interval) -> int:
+    """Return the sign of an interval that does not contain zero, else 0; of one seed the sign."""
+    low = difference.mean if difference.low is None else difference.low
+    high = difference.mean if difference.high is None else difference.high
+    return 1 if low > 0 else -1 if high < 0 else 0
+
+
+def judged(*parts: bool) -> str:
+    """Return the verdict on a claim with several parts: all, some or none of them are so."""
+    return HOLDS if all(parts) else PART if any(parts) else FAILS
+
+
+def counted(verdicts: Sequence[str]) -> str:
+    """Count verdicts in words, such as "holds in 1, does not hold at this size in 2"."""
+    return ", ".join(
+        f"{name} in {verdicts.count(name)}" for name in (HOLDS, PART, FAILS) if name in verdicts
+    )
 
 
 @dataclass(frozen=True)

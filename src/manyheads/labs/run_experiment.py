@@ -49,10 +49,8 @@ def run_lab(
     if seeds is not None and seeds < 1:
         raise UsageError(f"seeds is {seeds}: it must be at least 1.")
     count = seeds or {"full": lab.seeds, "quick": min(lab.seeds, 2), "smoke": 1}[scale]
-    notebook = out / f"{name}{TRIALS}"
-    bench = Bench(
-        scale=scale, seeds=tuple(range(1, count + 1)), root=root, notebook=notebook, say=say
-    )
+    notebook, chosen = out / f"{name}{TRIALS}", tuple(range(1, count + 1))
+    bench = Bench(scale=scale, seeds=chosen, root=root, notebook=notebook, say=say)
     if missing := not_drawn():
         say(f"{name}.png is not drawn: {missing}.")
     if scale != "full" and is_full(out / f"{name}.json"):

@@ -1,4 +1,4 @@
-"""Shipped models and held-out inputs for experiments that look inside; intervals over inputs."""
+"""Shipped models and held-out inputs for experiments that look inside."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,6 @@ from torch import Tensor
 
 from manyheads.data.even_sample import evenly_spaced
 from manyheads.data.images.pixels import Pixels
-from manyheads.lens.panels import Interval
 from manyheads.models.transformer import Transformer
 from manyheads.predict.image_inputs import ImagePredictor
 from manyheads.predict.load import load
@@ -22,10 +21,6 @@ from manyheads.recipe_data.pair_splits import corpus_split
 from manyheads.tasks.translate.predictor import Translator
 from manyheads.tasks.translate.recipe import TranslateRecipe
 from manyheads.tasks.translate.reference import teacher_forcing
-
-HOLDS, PART, FAILS = "holds", "holds in part", "does not hold at this size"
-SAMPLES, SEED = 1000, 12345
-Ratio = tuple[Sequence[float], Sequence[float] | None]  # for each input; None: ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,45 +99,3 @@ def images(name: str, count: int, root: str | None) -> tuple[Tensor, Tensor]:
     chosen = held.select(evenly_spaced(len(held), count))
     pixels = Pixels(chosen, preprocessing)[np.arange(len(chosen))]
     return preprocessing.normalise(pixels), torch.from_numpy(chosen.labels.copy())
-
-
-def resampled(one: Ratio, other: Ratio | None = None) -> Interval:
-    """Divide sums over inputs; the interval draws inputs with replacement (Koehn 2004).
-
-    With `other`, that ratio is subtracted, of the same inputs in every draw.
-
-    Examples:
-        >>> resampled(([1.0, 3.0], None)).mean, resampled(([1.0, 3.0], [2.0, 2.0])).mean
-        (2.0, 1.0)
-    """
-    draws = np.random.default_rng(SEED).multinomial(
-        len(one[0]), np.full(len(one[0]), 1 / len(one[0])), size=SAMPLES
-    )
-    draws = np.vstack([np.ones(len(one[0]), dtype=int), draws])  # the first is the whole sample
-
-    def ratios(values: Sequence[float], counts: Sequence[float] | None) -> np.ndarray:
-        below = np.ones(len(values)) if counts is None else np.array(counts, dtype=float)
-        found: np.ndarray = (draws @ np.array(values, dtype=float)) / (draws @ below).clip(1e-9)
-        return found
-
-    found = ratios(*one) - (ratios(*other) if other is not None else 0.0)
-    low, high = np.quantile(found[1:], [0.025, 0.975])
-    return Interval(float(found[0]), float(low), float(high))
-
-
-def surely(difference: Interval) -> int:
-    """Return the sign of an interval that does not contain zero, else 0."""
-    low, high = difference.low or 0.0, difference.high or 0.0
-    return 1 if low > 0 else -1 if high < 0 else 0
-
-
-def judged(*parts: bool) -> str:
-    """Return the verdict on a claim with several parts: all, some or none of them are so."""
-    return HOLDS if all(parts) else PART if any(parts) else FAILS
-
-
-def counted(verdicts: Sequence[str]) -> str:
-    """Count verdicts in words, such as "holds in 1, does not hold at this size in 2"."""
-    return ", ".join(
-        f"{name} in {verdicts.count(name)}" for name in (HOLDS, PART, FAILS) if name in verdicts
-    )

@@ -23,46 +23,29 @@ FIRST = UNKNOWN + 1  # the token of symbol 0, after the special tokens
 BATCH = 8192  # tokens, when measuring
 
 
+def widths(vocabulary: int, dim: int, heads: int = 4) -> dict[str, Any]:
+    """The widths of a small Transformer of texts, without dropout."""
+    widths = {"vocabulary": vocabulary, "dim": dim, "heads": heads, "ffn_dim": 2 * dim}
+    return widths | {"dropout": 0.0}
+
+
 def encoder(vocabulary: int, classes: int, dim: int, *, layers: int = 2) -> EncoderTaggerConfig:
-    """A small encoder that labels tokens, without dropout."""
-    return EncoderTaggerConfig(
-        vocabulary=vocabulary,
-        classes=classes,
-        dim=dim,
-        layers=layers,
-        heads=4,
-        ffn_dim=2 * dim,
-        dropout=0.0,
-    )
+    """A small encoder that labels tokens."""
+    return EncoderTaggerConfig(classes=classes, layers=layers, **widths(vocabulary, dim))
 
 
 def one_way(
     cell: CellName, vocabulary: int, classes: int, dim: int, hidden_size: int
 ) -> RecurrentTaggerConfig:
     """A recurrent network that labels tokens and knows only what came before, without dropout."""
-    return RecurrentTaggerConfig(
-        vocabulary=vocabulary,
-        classes=classes,
-        cell=cell,
-        dim=dim,
-        hidden_size=hidden_size,
-        bidirectional=False,
-        dropout=0.0,
-    )
+    sizes = dict[str, Any](vocabulary=vocabulary, classes=classes, dim=dim, hidden_size=hidden_size)
+    return RecurrentTaggerConfig(cell=cell, bidirectional=False, dropout=0.0, **sizes)
 
 
 def translator(vocabulary: int, dim: int, *, layers: int = 2, heads: int = 4) -> TransformerConfig:
-    """A small Transformer with as many layers on each side, pre-norm and without dropout."""
-    return TransformerConfig(
-        vocabulary=vocabulary,
-        dim=dim,
-        heads=heads,
-        ffn_dim=2 * dim,
-        encoder_layers=layers,
-        decoder_layers=layers,
-        dropout=0.0,
-        norm="pre",
-    )
+    """A small pre-norm Transformer with as many layers on each side."""
+    sizes = widths(vocabulary, dim, heads) | {"encoder_layers": layers, "decoder_layers": layers}
+    return TransformerConfig(norm="pre", **sizes)
 
 
 class Symbols:

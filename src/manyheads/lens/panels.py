@@ -82,13 +82,8 @@ class Curve:
     @classmethod
     def of(cls, name: str, x: Sequence[float], intervals: Sequence[Interval]) -> "Curve":
         """Build a curve from means with intervals."""
-        return cls(
-            name,
-            [float(each) for each in x],
-            [each.mean for each in intervals],
-            [each.low for each in intervals],
-            [each.high for each in intervals],
-        )
+        means, low, high = ([getattr(i, k) for i in intervals] for k in ("mean", "low", "high"))
+        return cls(name, [float(each) for each in x], means, low, high)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from manyheads.lens.described_figures import figure
 from manyheads.lens.labels import label
 from manyheads.lens.measures.attention_difference import MapDistance
 from manyheads.lens.measures.attention_distance import distance_figures
@@ -21,7 +22,7 @@ from manyheads.lens.measures.judged_heads import ALIKE, judged
 from manyheads.lens.measures.position_figures import position_figures
 from manyheads.lens.measures.principal_components import neighbour_figure, plane_figures
 from manyheads.lens.measures.recorded_masks import mask_figures, window_mask_figures
-from manyheads.lens.panels import Figure, Heat
+from manyheads.lens.panels import Figure
 from manyheads.lens.trace.attention_reader import attentions
 from manyheads.lens.trace.states import LayerState, States, record_states
 from manyheads.lens.view.text_view import GateView
@@ -135,18 +136,16 @@ def _planes_of_image(layers: Sequence[LayerState]) -> list[Figure]:
 
 def _of_gates(gates: Sequence[GateView]) -> list[Figure]:
     return [
-        Figure(
+        figure(
             "gates",
-            each.legend + (f"; the first {TOKENS} tokens" if len(each.tokens) > TOKENS else ""),
-            Heat(
-                f"Gates, {each.site}",
-                "gate",
-                "token",
-                [[*row] for row in each.mean[:TOKENS]],
-                rows=[label(token) for token in each.tokens[:TOKENS]],
-                columns=each.gates,
-                scale=[0.0, 1.0],
-            ),
+            {
+                "site": each.site,
+                "legend": each.legend,
+                "cut": f"; the first {TOKENS} tokens" if len(each.tokens) > TOKENS else "",
+            },
+            values=[[*row] for row in each.mean[:TOKENS]],
+            rows=[label(token) for token in each.tokens[:TOKENS]],
+            columns=each.gates,
         )
         for each in gates
     ]

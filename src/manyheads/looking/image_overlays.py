@@ -78,17 +78,18 @@ def _relevance(
     trace: Trace, score: Tensor, label: str, what: str
 ) -> tuple[list[Attribution], list[str]]:
     weights = weighed(trace, score)
-    pools = [each for each in weights if each.layer_id.stack == POOL]
-    layers = [each for each in weights if each.layer_id.stack != POOL]
-    if not layers or layers[0].query_grid is None:
+    pools = [each for each in weights if each.attention.layer_id.stack == POOL]
+    layers = [each for each in weights if each.attention.layer_id.stack != POOL]
+    grid = layers[0].attention.query_grid if layers else None
+    if grid is None:
         return [], []
     notes = []
     if pools:
         values = relevance_for_pool(layers, pools[0])
     else:
         values = relevance(layers, read_from(layers[-1]))
-    if len({each.query_grid for each in layers}) > 1 or any(
-        each.query_grid != each.attention.key_grid for each in layers
+    if len({each.attention.query_grid for each in layers}) > 1 or any(
+        each.attention.query_grid != each.attention.key_grid for each in layers
     ):
         notes.append(
             "Relevance: where tokens are merged or keys are fewer, which the paper does not treat, "
@@ -99,9 +100,7 @@ def _relevance(
         notes.append("Relevance: what goes to the padding of windows is left out.")
     scale = "sums to 1" if values.any() else "nothing speaks for it"
     legend = f"relevance for {what} (Chefer et al. 2021) through {len(layers)} layers; {scale}"
-    return [
-        Attribution("relevance", legend, label, layers[0].query_grid, values, scaled="share")
-    ], notes
+    return [Attribution("relevance", legend, label, grid, values, scaled="share")], notes
 
 
 def _where(
@@ -114,10 +113,8 @@ def _where(
     rows, columns = features.grid.shape
     scale = "the largest is 1" if values.any() else "no place speaks for it"
     legend = f"Grad-CAM for {what}, of {of}, {rows} x {columns}; {scale}"
-    name = (
-        "grad-cam" if alone else f"grad-cam, {'map' if is_map else 'tokens'}"
-    )  # a hybrid has both
-    flat = values.flatten()
+    kind = "" if alone else f", {'map' if is_map else 'tokens'}"  # a hybrid has both
+    name, flat = f"grad-cam{kind}", values.flatten()
     return Attribution(name, legend, label, features.grid, flat, merged="mean", scaled="peak")
 
 

@@ -148,7 +148,7 @@ def _relevance_of_text(trace: Trace, score: Tensor, group: slice) -> Tensor:
     """Explain a group of output tokens by the source's."""
     raise_if_cancelled()
     weights = weighed(trace, score)
-    crossed = any(_crosses(each.layer_id) for each in weights)
+    crossed = any(_crosses(each.attention.layer_id) for each in weights)
     start = torch.zeros(weights[-1].attention.shape[0])
     start[group] = 1.0
     return relevance_of_source(weights, start) if crossed else relevance(weights, start)

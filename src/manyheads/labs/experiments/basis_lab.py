@@ -5,7 +5,6 @@ Transformer are geometric, over a sentence. How independent are the columns real
 """
 
 import math
-from functools import partial
 
 import torch
 from torch import Tensor
@@ -126,25 +125,16 @@ def conclude(
 
 def run(bench: Bench, size: Size) -> Outcome:
     """Compute all tables."""
-    lengths = {n: bench.trial(f"length {n}", partial(of_length, n, size.dim)) for n in size.lengths}
-    bases = {
-        b: bench.trial(f"base {b:g}", partial(of_base, b, size.base_length, size.dim))
-        for b in size.bases
-    }
+    lengths = bench.measured("length {}", size.lengths, of_length, size.dim)
+    bases = bench.measured("base {:g}", size.bases, of_base, size.base_length, size.dim)
     error = bench.trial(
         "rotation", lambda: {"error": rotation_error(size.base_length, size.shift, size.dim)}
     )["error"]
-    shortest = min(size.lengths)
+    shortest, step = min(size.lengths), max(size.dim // 64, 1)  # a large matrix is thinned
+    between = cosines(sinusoids(shortest, size.dim))[::step, ::step]
     return conclude(lengths, bases, error, size.dim), {
         "lengths": lengths,
         "bases": bases,
         "shortest": shortest,
-        "cosines": {"values": _thinned(cosines(sinusoids(shortest, size.dim)))},
+        "cosines": {"values": between.tolist()},
     }
-
-
-def _thinned(matrix: Tensor, most: int = 64) -> list[list[float | None]]:
-    """Subsample the rows and columns of a large matrix."""
-    step = max(len(matrix) // most, 1)
-    rows: list[list[float | None]] = matrix[::step, ::step].tolist()
-    return rows

@@ -7,17 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from manyheads.labs import cifar_sample as sample
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
-from manyheads.labs.cifar_sample import (
-    accuracy,
-    classifying,
-    predicted,
-    samples,
-    small_resnet,
-    small_vit,
-    tensors,
-    training,
-)
 from manyheads.labs.findings import Trials, mean, more, over, values
 from manyheads.labs.lab_training import fresh, learn, parameters
 from manyheads.lens.panels import Interval
@@ -37,8 +28,8 @@ def config(kind: str, width: float) -> ModelConfig:
     if kind == "MLP":
         return MlpConfig(hidden_sizes=(round(256 * width),))
     if kind == "CNN":
-        return small_resnet(round(16 * width))
-    return small_vit(16 * round(4 * width))
+        return sample.small_resnet(round(16 * width))
+    return sample.small_vit(16 * round(4 * width))
 
 
 def shifted(inputs: Tensor, pixels: int) -> Tensor:
@@ -116,7 +107,7 @@ def set_of_patches(kind: str, width: float, seed: int) -> Measured:
     if kind == "CNN":
         model = fresh(config("CNN", width), seed)
     else:
-        positions = small_vit(16 * max(round(4 * width), 1))
+        positions = sample.small_vit(16 * max(round(4 * width), 1))
         if kind.endswith("without positions"):
             positions = replace(positions, positions="none")
         model = fresh(positions, seed)
@@ -132,26 +123,27 @@ def set_of_patches(kind: str, width: float, seed: int) -> Measured:
 
 
 def measure(
-    kind: str, width: float, images: int, size: Size, root: str | None, seed: int
+    kind: str, images: int, width: float, size: Size, root: str | None, seed: int
 ) -> Measured:
     """Train on a number of images; measure on disturbed images."""
-    train, valid = samples(root, size.hold_out, (images, size.valid), seed)
-    how = training(size.steps, size.batch_size)
-    model = fresh(config(kind, width), seed)
-    learned = learn(model, classifying(train, valid, how, seed=seed))
-    inputs, labels = tensors(valid)
-    usual = predicted(model, inputs)
+    train, valid = sample.samples(root, size.hold_out, (images, size.valid), seed)
+    how = sample.training(size.steps, size.batch_size)
+    model = fresh(config(kind, width * size.scale), seed)
+    learned = learn(model, sample.classifying(train, valid, how, seed=seed))
+    inputs, labels = sample.tensors(valid)
+    usual = sample.predicted(model, inputs)
     return {
         "parameters": parameters(model),
         "loss": learned.loss,
-        "accuracy": accuracy(model, inputs, labels),
+        "accuracy": sample.accuracy(model, inputs, labels),
         "same answer": {
-            str(n): 100 * (predicted(model, shifted(inputs, n)) == usual).double().mean().item()
+            str(n): 100
+            * (sample.predicted(model, shifted(inputs, n)) == usual).double().mean().item()
             for n in size.shifts
         },
-        "shuffled": accuracy(model, shuffled(inputs, seed), labels),
+        "shuffled": sample.accuracy(model, shuffled(inputs, seed), labels),
         "covered": {
-            str(share): accuracy(model, covered(inputs, share, seed), labels)
+            str(share): sample.accuracy(model, covered(inputs, share, seed), labels)
             for share in size.covered
         },
         "equivariance error": equivariance_error(model, inputs[:100]),
@@ -193,31 +185,25 @@ def conclude(
 def run(bench: Bench, size: Size) -> Outcome:
     """Train each kind on each number of images; then other widths; then measure untrained ones."""
     by_images = {
-        kind: {
-            images: bench.each_seed(
-                f"{kind}, {images} pictures",
-                partial(measure, kind, size.scale, images, size, bench.root),
-            )
-            for images in size.images
-        }
+        kind: bench.seeded(
+            kind + ", {} pictures", size.images, partial(measure, kind), 1.0, size, bench.root
+        )
         for kind in KINDS
     }
     middle, many = size.images[len(size.images) // 2], max(size.images)
     by_width = {
-        kind: {
-            width: bench.each_seed(
-                f"{kind}, {width:g} times as wide",
-                partial(measure, kind, width * size.scale, middle, size, bench.root),
-            )
-            for width in size.widths
-        }
+        kind: bench.seeded(
+            kind + ", {:g} times as wide",
+            size.widths,
+            partial(measure, kind, middle),
+            size,
+            bench.root,
+        )
         | {1.0: by_images[kind][middle]}
         for kind in ("CNN", "ViT")
     }
-    places = {
-        name: bench.each_seed(f"untrained: {name}", partial(set_of_patches, name, size.scale))
-        for name in ("CNN", "ViT", "ViT without positions")
-    }
+    untrained = ("CNN", "ViT", "ViT without positions")
+    places = bench.seeded("untrained: {}", untrained, set_of_patches, size.scale)
     most = {kind: each[many] for kind, each in by_images.items()}
     shifted = {
         kind: {n: over(trials, "same answer", str(n)) for n in size.shifts}

@@ -1,21 +1,13 @@
 """T14: how much of a translation survives if cross-attention is replaced by something else."""
 
 import tomllib
-from functools import partial
 from importlib.resources import files
 
 import torch
 
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
-from manyheads.labs.shipped_models import (
-    counted,
-    judged,
-    network,
-    resampled,
-    surely,
-    translated,
-    translator,
-)
+from manyheads.labs.findings import counted, judged, resampled, surely
+from manyheads.labs.shipped_models import network, translated, translator
 from manyheads.lens.cause.patching import permuted, uniform, without_largest, words
 from manyheads.lens.panels import Cell
 from manyheads.nn.editing.edits import edit
@@ -121,9 +113,7 @@ def conclude(table: list[list[Cell]]) -> str:
 
 def run(bench: Bench, size: Size) -> Outcome:
     """Measure each model."""
-    measured = {
-        name: bench.trial(name, partial(measure, name, size, bench.root)) for name in size.models
-    }
+    measured = bench.measured("{}", size.models, measure, size, bench.root)
     table = rows(measured)
     bars = {
         f"{name}, {kind}": {str(row[1]): row[3 + place] for row in table if row[0] == name}

@@ -109,10 +109,7 @@ def conclude(measured: dict[str, dict[int, list[Measured]]]) -> str:
 def run(bench: Bench, size: Size) -> Outcome:
     """Train each arrangement at each depth with each seed."""
     measured = {
-        name: {
-            depth: bench.each_seed(f"{name}, {depth} layers", partial(measure, name, depth, size))
-            for depth in size.depths
-        }
+        name: bench.seeded(name + ", {} layers", size.depths, partial(measure, name), size)
         for name in ARRANGEMENTS
     }
     deep = max(size.depths)

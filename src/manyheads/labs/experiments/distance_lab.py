@@ -8,17 +8,8 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from manyheads.labs import cifar_sample as sample
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
-from manyheads.labs.cifar_sample import (
-    accuracy,
-    cifar,
-    classifying,
-    small_resnet,
-    small_vit,
-    some,
-    tensors,
-    training,
-)
 from manyheads.labs.findings import Trials, interval, mean, more, over, values
 from manyheads.labs.lab_training import fresh, learn
 from manyheads.lens.measures.attention_distance import distances_by_layer
@@ -59,7 +50,7 @@ def compared(model: nn.Module, inputs: Tensor) -> list[Tensor]:
 
 def resnet(size: Size) -> ResNetConfig:
     """The ResNet."""
-    return replace(small_resnet(size.width), depths=(size.blocks,) * 3)
+    return replace(sample.small_resnet(size.width), depths=(size.blocks,) * 3)
 
 
 def reach(model: ResNet) -> list[int]:
@@ -78,23 +69,23 @@ def reach(model: ResNet) -> list[int]:
 
 def measure(kind: str, size: Size, root: str | None, seed: int) -> Measured:
     """Train a model; measure receptive fields, layer similarity and probe accuracy."""
-    train, valid = cifar(root, size.hold_out)
-    train = some(train, size.images, seed)
-    how = training(size.steps, size.batch_size)
+    train, valid = sample.cifar(root, size.hold_out)
+    train = sample.some(train, size.images, seed)
+    how = sample.training(size.steps, size.batch_size)
     model: nn.Module = fresh(
-        small_vit(size.dim, size.layers, size.patch) if kind == "ViT" else resnet(size), seed
+        sample.small_vit(size.dim, size.layers, size.patch) if kind == "ViT" else resnet(size), seed
     )
-    inputs, labels = tensors(some(valid, size.probed, 0))
+    inputs, labels = sample.tensors(sample.some(valid, size.probed, 0))
     few = inputs[: size.compared]
     measured: Measured = {}
     if kind == "ViT":
         measured["distance at first"] = distances_by_layer(model, few)
-    learn(model, classifying(train, valid.select(torch.arange(10).numpy()), how, seed=seed))
-    measured["accuracy"] = accuracy(model, inputs, labels)
+    learn(model, sample.classifying(train, valid.select(torch.arange(10).numpy()), how, seed=seed))
+    measured["accuracy"] = sample.accuracy(model, inputs, labels)
     if kind == "ViT":
         measured["distance"] = distances_by_layer(model, few)
     measured["likeness"] = cka_matrix(compared(model, few))
-    known, classes = tensors(some(train, size.probed, 0))
+    known, classes = sample.tensors(sample.some(train, size.probed, 0))
     fitted = [pooled(each) for each in compared(model, known)]
     tested = [pooled(each) for each in compared(model, inputs)]
     measured["probe"] = [
@@ -157,10 +148,7 @@ def run(bench: Bench, size: Size) -> Outcome:
     reached: list[int] = bench.trial(
         "receptive field of the ResNet", lambda: {"reach": reach(fresh(resnet(size), 1).cpu())}
     )["reach"]
-    measured = {
-        kind: bench.each_seed(kind, partial(measure, kind, size, bench.root))
-        for kind in ("ViT", "ResNet")
-    }
+    measured = bench.seeded("{}", ("ViT", "ResNet"), measure, size, bench.root)
 
     def heads(what: str, pick: Callable[[list[float]], float]) -> dict[int, float]:
         layers = range(size.layers)
@@ -170,35 +158,23 @@ def run(bench: Bench, size: Size) -> Outcome:
         count = len(trials[0]["probe"])
         return {n / max(count - 1, 1): over(trials, "probe", n) for n in range(count)}
 
-    at_first = heads("distance at first", statistics.fmean)
-    near, far = heads("distance", min), heads("distance", max)
-    middle = heads("distance", statistics.fmean)
+    looks = {
+        "at first": heads("distance at first", statistics.fmean),
+        "nearest head": heads("distance", min),
+        "mean": heads("distance", statistics.fmean),
+        "farthest head": heads("distance", max),
+    }
     return conclude(measured, reached, needed, size.patch), {
         "counted": {n: counted[str(n)] for n in numbers},
-        "by_layer": {
-            n: {
-                "at first": at_first[n],
-                "nearest head": near[n],
-                "mean": middle[n],
-                "farthest head": far[n],
-            }
-            for n in at_first
-        },
+        "by_layer": {n: {name: look[n] for name, look in looks.items()} for n in looks["mean"]},
         "altogether": {
-            kind: {
-                "right, %": over(trials, "accuracy"),
-                "mean unbiased CKA of two layers": interval(
-                    [uniform(f["likeness"]) for f in trials]
-                ),
-                "probe, first layer": over(trials, "probe", 0),
-                "probe, last": over(trials, "probe", -1),
-            }
+            kind: [trial | {"alike": uniform(trial["likeness"])} for trial in trials]
             for kind, trials in measured.items()
         },
         "reaches": {
-            "ViT: farthest head": far,
-            "ViT: mean of heads": middle,
-            "ViT: nearest head": near,
+            "ViT: farthest head": looks["farthest head"],
+            "ViT: mean of heads": looks["mean"],
+            "ViT: nearest head": looks["nearest head"],
             "ResNet: receptive field": dict(enumerate(reached, 1)),
         },
         "probes": {kind: probes(trials) for kind, trials in measured.items()},

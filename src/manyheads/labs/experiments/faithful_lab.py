@@ -1,21 +1,12 @@
 """T14: which measure names the source token that a step of a translation depends on most."""
 
-from functools import partial
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
-from manyheads.labs.shipped_models import (
-    counted,
-    judged,
-    network,
-    resampled,
-    surely,
-    translated,
-    translator,
-)
+from manyheads.labs.findings import counted, judged, resampled, surely
+from manyheads.labs.shipped_models import network, translated, translator
 from manyheads.lens.attribution.gradients import weighed
 from manyheads.lens.attribution.relevance import relevance_of_source
 from manyheads.lens.panels import Cell
@@ -178,9 +169,7 @@ def conclude(table: list[list[Cell]]) -> str:
 
 def run(bench: Bench, size: Size) -> Outcome:
     """Measure each model."""
-    measured = {
-        name: bench.trial(name, partial(measure, name, size, bench.root)) for name in size.models
-    }
+    measured = bench.measured("{}", size.models, measure, size, bench.root)
     table = rows(measured)
     bars = {
         name: {kind: resampled(each) for kind, each in shares(of, REPLACED[0]).items()}

@@ -101,10 +101,10 @@ def run(bench: Bench, size: Size) -> Outcome:
     first = measured[0]
     return conclude(measured, size), {
         "by_place": by_place,
-        "altogether": {
-            "right answers, %": {"value": over(measured, "accuracy")},
-            "share of what was written that stays": {"value": over(measured, "stays")},
-        },
+        "altogether": [
+            ["right answers, %", over(measured, "accuracy")],
+            ["share of what was written that stays", over(measured, "stays")],
+        ],
         "example": {
             "values": [first["example"][gate] for gate in GATES],
             "rows": list(GATES),

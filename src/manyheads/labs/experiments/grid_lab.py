@@ -1,7 +1,6 @@
 """V3, V7, E13: the effect of positions on images, and learned positions after training."""
 
 from dataclasses import replace
-from functools import partial
 
 import torch
 
@@ -84,9 +83,7 @@ def conclude(measured: dict[str, list[Measured]]) -> str:
 
 def run(bench: Bench, size: Size) -> Outcome:
     """Train each kind with each seed."""
-    measured = {
-        kind: bench.each_seed(kind, partial(measure, kind, size, bench.root)) for kind in KINDS
-    }
+    measured = bench.seeded("{}", KINDS, measure, size, bench.root)
     first = measured[PAPER][0]
     grid = (first["grid"][0], first["grid"][1])
     learned = {kind: each for kind, each in measured.items() if "along" in each[0]}

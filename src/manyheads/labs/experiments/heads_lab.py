@@ -89,9 +89,8 @@ def dates(train: int, valid: int) -> tuple[Corpus, Corpus, Tokenizer]:
     corpora = []
     for split, size in (("train", train), ("valid", valid)):
         pairs = generate(split, size=size)
-        corpora.append(
-            Corpus([p.source for p in pairs], [p.target for p in pairs], f"dates:{split}")
-        )
+        sides = [p.source for p in pairs], [p.target for p in pairs]
+        corpora.append(Corpus(*sides, f"dates:{split}"))
     lines = corpora[0].source + corpora[0].target
     return corpora[0], corpora[1], Tokenizer.train(lines, PairTokenizerConfig(size=600))
 
@@ -144,12 +143,8 @@ def run(bench: Bench, size: Size) -> Outcome:
     # Missing packages are reported before minutes have passed.
     dates(size.date_pairs, size.date_valid)
     counted = bench.trial("forms", partial(cost, size.width, 8, size.tokens, size.rounds))
-    related = {
-        n: bench.each_seed(f"relations, {n} heads", partial(relations, n, size)) for n in size.heads
-    }
-    translated = {
-        n: bench.each_seed(f"dates, {n} heads", partial(translation, n, size)) for n in size.heads
-    }
+    related = bench.seeded("relations, {} heads", size.heads, relations, size)
+    translated = bench.seeded("dates, {} heads", size.heads, translation, size)
     packed = counted[PACKED]["seconds"]
     return conclude(counted, related, translated, size), {
         "relations": len(size.back),

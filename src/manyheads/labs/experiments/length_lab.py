@@ -1,7 +1,7 @@
 """T3, T4: one vector for a whole source gets worse with length; attention reads all of it."""
 
 from dataclasses import replace
-from functools import partial
+from typing import Any
 
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.tokenizers.tokenizer import Tokenizers
@@ -20,13 +20,8 @@ ONE_VECTOR, LOOKING, TRANSFORMER = "LSTM, one vector", "LSTM with attention", "T
 def models(size: Size) -> dict[str, ModelConfig]:
     """Three models with about the same number of parameters."""
     vocabulary = len(Symbols(size.symbols))
-    lstm = Seq2SeqConfig(
-        vocabulary=vocabulary,
-        dim=3 * size.dim // 4,
-        hidden_size=2 * size.dim,
-        attention="none",
-        dropout=0.0,
-    )
+    sizes = dict[str, Any](vocabulary=vocabulary, dim=3 * size.dim // 4, hidden_size=2 * size.dim)
+    lstm = Seq2SeqConfig(attention="none", dropout=0.0, **sizes)
     return {
         ONE_VECTOR: lstm,
         LOOKING: replace(lstm, hidden_size=7 * size.dim // 4, attention="general"),
@@ -42,22 +37,20 @@ def right(output: str, wanted: str) -> float:
 
 def measure(name: str, size: Size, seed: int) -> Measured:
     """Train one model, and measure copying at every length."""
-    texts = random_texts(
-        size.train, range(1, size.longest + 1), size.symbols, seed=seed, name="train"
-    )
+    lengths = range(1, size.longest + 1)
+    texts = random_texts(size.train, lengths, size.symbols, seed=seed, name="train")
     config = training(TranslateTrainConfig, size.steps, 2e-3, max_tokens=size.max_tokens)
     model = fresh(models(size)[name], seed)
     task = copying(texts, texts[:2], size.symbols, config, seed=seed)
     learned = learn(model, task)
     tokenizer = Symbols(size.symbols)
+    both = Tokenizers(tokenizer, tokenizer)
     measured: Measured = {"parameters": parameters(model), "loss": learned.loss}
     for length in size.lengths:
         expected = random_texts(
             size.texts, [length], size.symbols, seed=seed, name=f"test {length}"
         )
-        answers = translate(
-            model, Tokenizers(tokenizer, tokenizer), expected, DecodeConfig(beams=1)
-        )
+        answers = translate(model, both, expected, DecodeConfig(beams=1))
         outputs = [best[0].text for best in answers]
         pairs = list(zip(outputs, expected, strict=True))
         measured[str(length)] = {
@@ -96,5 +89,5 @@ def conclude(measured: dict[str, list[Measured]], size: Size) -> str:
 
 def run(bench: Bench, size: Size) -> Outcome:
     """Train each model with each seed."""
-    measured = {name: bench.each_seed(name, partial(measure, name, size)) for name in models(size)}
+    measured = bench.seeded("{}", models(size), measure, size)
     return conclude(measured, size), {"measured": by_size(measured, size.lengths)}

@@ -1,20 +1,10 @@
 """T12, T15: what a translator or classifier would answer after each of its layers."""
 
-from functools import partial
-
 import torch
 
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
-from manyheads.labs.shipped_models import (
-    counted,
-    greedy,
-    image_model,
-    images,
-    judged,
-    network,
-    pairs,
-    resampled,
-)
+from manyheads.labs.findings import counted, judged, resampled
+from manyheads.labs.shipped_models import greedy, image_model, images, network, pairs
 from manyheads.lens.cause.patching import end_early
 from manyheads.lens.panels import Cell
 from manyheads.measure.text_metrics import TEXT_METRICS
@@ -101,11 +91,8 @@ def conclude(table: list[list[Cell]]) -> str:
 
 def run(bench: Bench, size: Size) -> Outcome:
     """Measure each model."""
-    measured = {
-        name: bench.trial(name, partial(work, name, size, bench.root))
-        for names, work in ((size.translators, texts), (size.classifiers, classes))
-        for name in names
-    }
+    measured = bench.measured("{}", size.translators, texts, size, bench.root)
+    measured |= bench.measured("{}", size.classifiers, classes, size, bench.root)
     curves = {
         stack: {
             f"{name} ({stacks['norm']}-norm)": {

@@ -1,7 +1,7 @@
 """T19: a recurrent network needs one step per token; attention learns from all at once."""
 
 from collections.abc import Callable
-from functools import partial
+from typing import Any
 
 import torch
 
@@ -11,6 +11,7 @@ from manyheads.decode.greedy import greedy_search
 from manyheads.decode.step import Step
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
 from manyheads.labs.lab_training import fresh, parameters
+from manyheads.labs.symbols import widths
 from manyheads.labs.timing import best_of
 from manyheads.lens.panels import number
 from manyheads.models.model_config import ModelConfig
@@ -22,23 +23,11 @@ from manyheads.streams import stream
 def models(size: Size) -> dict[str, ModelConfig]:
     """Two translators with about the same number of parameters."""
     dim = size.dim
+    lstm = dict[str, Any](vocabulary=size.vocabulary, dim=dim, hidden_size=5 * dim // 4)
+    transformer = dict[str, Any](encoder_layers=1, decoder_layers=1)
     return {
-        "LSTM": Seq2SeqConfig(
-            vocabulary=size.vocabulary,
-            dim=dim,
-            hidden_size=5 * dim // 4,
-            attention="none",
-            dropout=0.0,
-        ),
-        "Transformer": TransformerConfig(
-            vocabulary=size.vocabulary,
-            dim=dim,
-            heads=4,
-            ffn_dim=2 * dim,
-            encoder_layers=1,
-            decoder_layers=1,
-            dropout=0.0,
-        ),
+        "LSTM": Seq2SeqConfig(attention="none", dropout=0.0, **lstm),
+        "Transformer": TransformerConfig(**transformer, **widths(size.vocabulary, dim)),
     }
 
 
@@ -114,7 +103,7 @@ def conclude(measured: dict[int, Measured], where: str) -> str:
 
 def run(bench: Bench, size: Size) -> Outcome:
     """Time both models at every length."""
-    measured = {n: bench.trial(f"{n} tokens", partial(time_at, n, size)) for n in size.lengths}
+    measured = bench.measured("{} tokens", size.lengths, time_at, size)
     threads = torch.get_num_threads()
     where = "a GPU" if torch.cuda.is_available() else f"{threads} thread{'s' * (threads > 1)}"
     return conclude(measured, where), {"measured": measured}

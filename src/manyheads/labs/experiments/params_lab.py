@@ -1,7 +1,5 @@
 """V8, E5, E12: parameter counts of well-known models, and the share of attention."""
 
-from functools import partial
-
 import torch
 from torch import nn
 
@@ -73,8 +71,8 @@ def conclude(models: dict[str, Measured], widths: dict[int, Measured]) -> str:
 
 def run(bench: Bench, size: Size) -> Outcome:
     """Count all models."""
-    models = {name: bench.trial(name, partial(count, name)) for name in size.models}
-    widths = {n: bench.trial(f"width {n}", partial(compare, n)) for n in size.widths}
+    models = bench.measured("{}", size.models, count)
+    widths = bench.measured("width {}", size.widths, compare)
     return conclude(models, widths), {
         "counts": {
             name: {

@@ -1,7 +1,6 @@
 """V1, E6: an image is HW / P^2 tokens; patch embedding is a convolution with stride P."""
 
 from collections.abc import Mapping
-from functools import partial
 
 import torch
 
@@ -66,10 +65,7 @@ def conclude(counted: Mapping[tuple[int, int], int | None], same: dict[int, Meas
 def run(bench: Bench, size: Size) -> Outcome:
     """Count patches and compare both forms."""
     counted = {(side, patch): tokens(side, patch) for side in size.sizes for patch in size.patches}
-    same = {
-        patch: bench.trial(f"patches of {patch}", partial(cut, patch, size.dim, 1))
-        for patch in size.patches
-    }
+    same = bench.measured("patches of {}", size.patches, cut, size.dim, 1)
     rows = {side: {patch: counted[side, patch] for patch in size.patches} for side in size.sizes}
     return conclude(counted, same), {
         "tokens": rows,

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +11,7 @@ from torch import Tensor
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
 from manyheads.labs.findings import over
 from manyheads.labs.lab_training import fresh
-from manyheads.labs.symbols import FIRST, accuracy, encoder, learn_labels, looking_back
+from manyheads.labs.symbols import FIRST, accuracy, encoder, learn_labels, looking_back, widths
 from manyheads.lens.panels import number
 from manyheads.models.causal_lm import CausalConfig
 from manyheads.models.components import TokenPositions
@@ -95,16 +94,8 @@ def config(
     """An encoder, optionally causal; `longest` is the number of learned positions."""
     vocabulary = FIRST + symbols
     if causal:
-        return CausalConfig(
-            vocabulary=vocabulary,
-            dim=dim,
-            layers=2,
-            heads=4,
-            ffn_dim=2 * dim,
-            dropout=0.0,
-            positions=kind,
-            max_length=longest,
-        )
+        sizes = widths(vocabulary, dim)
+        return CausalConfig(layers=2, positions=kind, max_length=longest, **sizes)
     return replace(encoder(vocabulary, vocabulary, dim), positions=kind, max_length=longest)
 
 
@@ -166,15 +157,9 @@ def conclude(
 def run(bench: Bench, size: Size) -> Outcome:
     """Compute wavelengths, compare the sentences, and train each kind of position."""
     waves = bench.trial("wavelengths", lambda: {"waves": wavelengths(64)})["waves"]
-    every = [(kind, causal) for causal in (False, True) for kind in KINDS]
-    pairs = {
-        name_of(*each): bench.each_seed(f"not, {name_of(*each)}", partial(pair, *each, 64))
-        for each in every
-    }
-    measured = {
-        name_of(*each): bench.each_seed(name_of(*each), partial(measure, *each, size))
-        for each in every
-    }
+    kinds = {name_of(k, causal): (k, causal) for causal in (False, True) for k in KINDS}
+    pairs = bench.seeded("not, {}", kinds, lambda name, seed: pair(*kinds[name], 64, seed))
+    measured = bench.seeded("{}", kinds, lambda name, seed: measure(*kinds[name], size, seed))
     table = sinusoids(129, 64)
     right = {
         name: {n: over(trials, str(n)) for n in size.lengths} for name, trials in measured.items()

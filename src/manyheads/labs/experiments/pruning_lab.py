@@ -1,22 +1,12 @@
 """T9, T14: how many heads of each kind of attention can go without retraining."""
 
-from functools import partial
-
 import torch
 import torch.nn.functional as F
 
 from manyheads.data.batching.batches import pad
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
-from manyheads.labs.shipped_models import (
-    counted,
-    greedy,
-    judged,
-    network,
-    pairs,
-    resampled,
-    surely,
-    translator,
-)
+from manyheads.labs.findings import counted, judged, resampled, surely
+from manyheads.labs.shipped_models import greedy, network, pairs, translator
 from manyheads.lens.panels import Cell
 from manyheads.measure.text_metrics import TEXT_METRICS
 from manyheads.nn.editing.edits import Edit, edit
@@ -109,9 +99,7 @@ def conclude(table: list[list[Cell]], percent: int) -> str:
 
 def run(bench: Bench, size: Size) -> Outcome:
     """Measure each model."""
-    measured = {
-        name: bench.trial(name, partial(measure, name, size, bench.root)) for name in size.models
-    }
+    measured = bench.measured("{}", size.models, measure, size, bench.root)
     most = max(size.percent)
     curves = {
         name: {

@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 import torch.nn.functional as F
@@ -16,6 +17,7 @@ from manyheads.decode.greedy import greedy_search
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
 from manyheads.labs.findings import mean, values, verdict
 from manyheads.labs.lab_training import fresh, learn, parameters, training
+from manyheads.labs.symbols import widths
 from manyheads.models.components import POSITIONS, FeedForwardName, Norm, TokenPositions
 from manyheads.models.encoder_decoder import DecoderConfig, EncoderDecoder, decoder
 from manyheads.models.line_reader import LineReaderConfig
@@ -25,17 +27,8 @@ from manyheads.nn.layers.linear import Linear
 from manyheads.nn.layers.output_head import logits
 from manyheads.nn.shapes import Images
 from manyheads.recipe_data.caption_data import ReadData
+from manyheads.tasks.read import task as reading
 from manyheads.tasks.read.printed_lines import LineSource, PrintedLines
-from manyheads.tasks.read.task import (
-    LineBatch,
-    ReadTask,
-    ReadTrainConfig,
-    by_width,
-    decode,
-    edit_distance,
-    letters,
-    plain,
-)
 from manyheads.train.training_task import Loss
 
 COLUMNS, WRITER = "CTC", "decoder"
@@ -91,13 +84,13 @@ class Writer(EncoderDecoder[WriterConfig]):
         """Hide nothing, as the line reader does."""
 
 
-class WriteTask(ReadTask):
+class WriteTask(reading.ReadTask):
     """The task of the line reader, with the loss and the search of a decoder.
 
     The ids behind those of the characters are the start and the end of a text.
     """
 
-    def loss(self, model: nn.Module, batch: LineBatch) -> Loss:
+    def loss(self, model: nn.Module, batch: reading.LineBatch) -> Loss:
         """Sum the cross-entropy over the letters and the end; weigh it as CTC's is."""
         start, end = len(self.characters), len(self.characters) + 1
         texts = [[start, *ids.tolist(), end] for ids in batch.targets.split(batch.lengths.tolist())]
@@ -114,14 +107,16 @@ class WriteTask(ReadTask):
         assert isinstance(model, Writer)
         start, end = len(self.characters), len(self.characters) + 1
         edits, count = 0, 0
-        for width, members in by_width(self.valid.widths(0).tolist()):
+        for width, members in reading.by_width(self.valid.widths(0).tolist()):
             images = stack([self.valid.pixels(index, 0) for index in members], width)
             columns = width // model.config.reader.column_width  # as many letters as CTC may read
             outputs = greedy_search(model, images, [columns] * len(members), start=start, end=end)
             for index, hypothesis in zip(members, outputs, strict=True):
                 ids = [token for token in hypothesis.tokens if token < start]
-                wanted = plain(self.valid.texts[index])
-                edits += edit_distance(plain(decode(self.characters, ids)), wanted)
+                wanted = reading.plain(self.valid.texts[index])
+                edits += reading.edit_distance(
+                    reading.plain(reading.decode(self.characters, ids)), wanted
+                )
                 count += len(wanted)
         return {"cer": 100 * edits / max(count, 1)}
 
@@ -149,17 +144,11 @@ class Few:
 @lru_cache(maxsize=2)
 def lines(size: Size, root: str | None) -> tuple[PrintedLines, Few, Characters]:
     """Draw training and validation lines, and list their letters."""
-    data = ReadData(
-        root=root,
-        train=size.trained,
-        valid=size.valid,
-        column=size.column or None,
-        fonts=size.fonts,
-        valid_fonts=size.held_out,
-    )
+    fonts = dict[str, Any](fonts=size.fonts, valid_fonts=size.held_out, column=size.column or None)
+    data = ReadData(root=root, train=size.trained, valid=size.valid, **fonts)
     train, valid = LineSource(data).splits()
     train.widths(0)  # computed once for all lines: not a part of what is timed
-    return train, Few(valid, size.lines), Characters.learn(map(letters, train.texts))
+    return train, Few(valid, size.lines), Characters.learn(map(reading.letters, train.texts))
 
 
 def train(
@@ -167,28 +156,15 @@ def train(
 ) -> Measured:
     """Train one model; when only timed, validate on one line."""
     learned, valid, characters = lines(size, root)
-    how = training(
-        ReadTrainConfig,
-        steps,
-        rate,
-        batch_width=size.batch_width,
-        muon=True,
-        warmup=max(steps // 20, 1),
-        weight_decay=0.01,
-    )
+    usual = {"batch_width": size.batch_width, "muon": True, "weight_decay": 0.01}
+    warmup = max(steps // 20, 1)
+    how = training(reading.ReadTrainConfig, steps, rate, warmup=warmup, **usual)
     reader = LineReaderConfig(
         vocabulary=len(characters), dim=size.dim, layers=size.layers, ffn_dim=2 * size.dim
     )
-    config = WriterConfig(
-        reader=reader,
-        vocabulary=len(characters) + 2,
-        dim=size.dim,
-        heads=reader.heads,
-        ffn_dim=2 * size.dim,
-        decoder_layers=size.layers,
-        dropout=0.0,
-    )
-    task = (WriteTask if arm == WRITER else ReadTask)(
+    sizes = widths(len(characters) + 2, size.dim, reader.heads)
+    config = WriterConfig(reader=reader, decoder_layers=size.layers, **sizes)
+    task = (WriteTask if arm == WRITER else reading.ReadTask)(
         learned, Few(valid.lines, 1) if timed else valid, characters, how, seed=seed
     )
     model = fresh(config if arm == WRITER else reader, seed)

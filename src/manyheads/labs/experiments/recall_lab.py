@@ -1,38 +1,31 @@
 """T19: any two tokens are one step apart in attention, but many in a recurrent network."""
 
 from collections.abc import Sequence
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 
 import torch
 from torch import Tensor
 
+from manyheads.labs import symbols
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
 from manyheads.labs.findings import ByModel, Trials, by_size, over
 from manyheads.labs.lab_training import fresh, parameters
-from manyheads.labs.symbols import (
-    FIRST,
-    Labelled,
-    accuracy,
-    delayed_recall,
-    encoder,
-    learn_labels,
-    one_way,
-)
 from manyheads.lens.panels import number
 from manyheads.models.tagger import Tagger, TaggerConfig
 
 
 def models(size: Size) -> dict[str, TaggerConfig]:
     """A plain RNN, an LSTM and an encoder, with about the same number of parameters."""
-    vocabulary = FIRST + size.symbols + 2
+    vocabulary = symbols.FIRST + size.symbols + 2
     return {
-        "RNN": one_way("rnn", vocabulary, size.symbols, size.dim, 3 * size.dim),
-        "LSTM": one_way("lstm", vocabulary, size.symbols, size.dim, 3 * size.dim // 2),
-        "attention": encoder(vocabulary, size.symbols, size.dim),
+        "RNN": symbols.one_way("rnn", vocabulary, size.symbols, size.dim, 3 * size.dim),
+        "LSTM": symbols.one_way("lstm", vocabulary, size.symbols, size.dim, 3 * size.dim // 2),
+        "attention": symbols.encoder(vocabulary, size.symbols, size.dim),
     }
 
 
-def gradient(model: Tagger, texts: Labelled) -> float:
+def gradient(model: Tagger, texts: symbols.Labelled) -> float:
     """The gradient norm of the target by the embedding of the symbol to remember."""
     batch = texts.batch(texts.kept, epoch=0)
     seen: list[Tensor] = []
@@ -60,18 +53,21 @@ def measure(
     name: str, size: Size, distances: Sequence[int], steps: int, alike: str, seed: int
 ) -> Measured:
     """Train one model on texts of these distances, and measure at each."""
-    train = delayed_recall(distances, size.train, size.symbols, seed=seed, name=alike)
+    train = symbols.delayed_recall(distances, size.train, size.symbols, seed=seed, name=alike)
     tests = {
-        n: delayed_recall([n], size.texts, size.symbols, seed=seed, name=f"{n}") for n in distances
+        n: symbols.delayed_recall([n], size.texts, size.symbols, seed=seed, name=f"{n}")
+        for n in distances
     }
     model = fresh(models(size)[name], seed)
     measured: Measured = {"parameters": parameters(model)}
     first = {distance: gradient(model, texts) for distance, texts in tests.items()}
     valid = tests[distances[0]]
-    learn_labels(model, train, valid, 2e-3, seed=seed, steps=steps, max_tokens=size.max_tokens)
+    symbols.learn_labels(
+        model, train, valid, 2e-3, seed=seed, steps=steps, max_tokens=size.max_tokens
+    )
     for distance, texts in tests.items():
         measured[str(distance)] = {
-            "accuracy": accuracy(model, texts),
+            "accuracy": symbols.accuracy(model, texts),
             "gradient at first": first[distance],
         }
     return measured
@@ -115,27 +111,18 @@ def conclude(measured: ByModel, alone: ByModel, size: Size) -> str:
 def run(bench: Bench, size: Size) -> Outcome:
     """Train each model with each seed on all distances together, and on single ones."""
     names = list(models(size))
-    measured = {
-        name: bench.each_seed(
-            name, partial(measure, name, size, size.distances, size.steps, "train")
-        )
-        for name in names
-    }
-    single = {
-        (name, distance): bench.each_seed(
-            f"{name}, {distance} alone",
-            partial(measure, name, size, [distance], size.alone_steps, f"train {distance}"),
-        )
-        for name in names
-        for distance in size.alone
-    }
-    alone = {  # the trials of one seed as one, as where all distances are learned together
-        name: [
-            {key: value for trial in trials for key, value in trial.items()}
-            for trials in zip(*(single[name, distance] for distance in size.alone), strict=True)
+    measured = bench.seeded("{}", names, measure, size, size.distances, size.steps, "train")
+    alone: dict[str, list[Measured]] = {}
+    for name in names:
+        single = [
+            bench.each_seed(
+                f"{name}, {n} alone",
+                partial(measure, name, size, [n], size.alone_steps, f"train {n}"),
+            )
+            for n in size.alone
         ]
-        for name in names
-    }
+        # The trials of one seed as one, as where all distances are learned together.
+        alone[name] = [reduce(or_, trials) for trials in zip(*single, strict=True)]
     return conclude(measured, alone, size), {
         "together": by_size(measured, size.distances),
         "apart": by_size(alone, size.alone),

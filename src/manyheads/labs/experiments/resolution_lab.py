@@ -3,18 +3,13 @@
 import math
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import torch
 
+from manyheads.labs import cifar_sample as sample
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
-from manyheads.labs.cifar_sample import (
-    cifar,
-    classifying,
-    samples,
-    small_resnet,
-    small_vit,
-    training,
-)
+from manyheads.labs.cifar_sample import cifar
 from manyheads.labs.findings import interval, over, verdict
 from manyheads.labs.lab_training import fresh, learn
 from manyheads.labs.timing import best_of, saved_bytes
@@ -28,22 +23,15 @@ PATCH = 4
 
 def models(side: int, size: Size) -> dict[str, ModelConfig]:
     """Four models for square images of this side, with patches of 4."""
-    plain = replace(small_vit(size.dim, size.layers, PATCH), height=side, width=side)
+    shape, half = dict[str, Any](height=side, width=side), size.layers // 2
+    plain = replace(sample.small_vit(size.dim, size.layers, PATCH), **shape)
+    windows = dict[str, Any](patch=PATCH, heads=(2, 4), window=(4, 4), **shape)
+    windows |= {"expansion": 2.0, "classes": 10}
     return {
         SOFTMAX: plain,
         LINEAR: replace(plain, attention="linear"),
-        WINDOWS: SwinConfig(
-            height=side,
-            width=side,
-            patch=PATCH,
-            dim=size.dim // 2,
-            layers=(size.layers // 2, size.layers // 2),
-            heads=(2, 4),
-            window=(4, 4),
-            expansion=2.0,
-            classes=10,
-        ),
-        CNN: replace(small_resnet(size.width), height=side, width=side),
+        WINDOWS: SwinConfig(dim=size.dim // 2, layers=(half, half), **windows),
+        CNN: replace(sample.small_resnet(size.width), **shape),
     }
 
 
@@ -91,12 +79,11 @@ def growth(sides: list[int], values: list[float]) -> float:
 
 def race(kind: str, size: Size, root: str | None, seed: int) -> Measured:
     """Train at 32 pixels; record accuracy and seconds of training."""
-    train, valid = samples(root, size.hold_out, (size.images, size.valid), seed)
-    how = replace(
-        training(size.steps, size.batch_size), log_every=size.every, validate_every=size.every
-    )
+    train, valid = sample.samples(root, size.hold_out, (size.images, size.valid), seed)
+    often = {"log_every": size.every, "validate_every": size.every}
+    how = sample.training(size.steps, size.batch_size, **often)
     model = fresh(models(32, size)[kind], seed)
-    learned = learn(model, classifying(train, valid, how, seed=seed))
+    learned = learn(model, sample.classifying(train, valid, how, seed=seed))
     seconds, steps, spent, right = [], 0, 0.0, []
     for line in learned.lines:
         if "images_per_second" in line:
@@ -144,11 +131,8 @@ def conclude(costs: dict[int, Measured], races: dict[str, list[Measured]]) -> st
 def run(bench: Bench, size: Size) -> Outcome:
     """Time all sizes, then train two models and compare accuracy over time."""
     cifar(bench.root, size.hold_out)  # missing data are reported before minutes have passed
-    costs = {n: bench.trial(f"{n} pixels", partial(cost, n, size)) for n in size.sides}
-    races = {
-        name: bench.each_seed(f"race, {name}", partial(race, name, size, bench.root))
-        for name in (SOFTMAX, CNN)
-    }
+    costs = bench.measured("{} pixels", size.sides, cost, size)
+    races = bench.seeded("race, {}", (SOFTMAX, CNN), race, size, bench.root)
     scales = {"forward": 1000, "update": 1000, "kept": 1e-6}
     return conclude(costs, races), {
         what: {

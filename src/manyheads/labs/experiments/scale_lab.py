@@ -6,7 +6,6 @@ over such scores saturates as d grows, and then its gradient vanishes.
 
 import math
 from collections.abc import Callable
-from functools import partial
 
 import torch
 from torch import Tensor
@@ -82,9 +81,6 @@ def conclude(measured: dict[int, list[Measured]]) -> str:
 
 def run(bench: Bench, size: Size) -> Outcome:
     """Measure each width with each seed."""
-    measured = {
-        width: bench.each_seed(f"width {width}", partial(measure, width, size.keys, size.queries))
-        for width in size.widths
-    }
+    measured = bench.seeded("width {}", size.widths, measure, size.keys, size.queries)
     by_form = {form: {n: [m[form] for m in f] for n, f in measured.items()} for form in FORMS}
     return conclude(measured), {"measured": measured, "by_form": by_form}

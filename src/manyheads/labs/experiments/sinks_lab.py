@@ -1,12 +1,11 @@
 """T14, T6: much attention rests on idle tokens, and little is written from them."""
 
-from functools import partial
-
 import torch
 from torch import Tensor
 
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
-from manyheads.labs.shipped_models import counted, judged, network, resampled, surely, translated
+from manyheads.labs.findings import counted, judged, resampled, surely
+from manyheads.labs.shipped_models import network, translated
 from manyheads.lens.panels import Cell, number
 from manyheads.nn.attention.attention import MultiHeadAttention
 from manyheads.nn.editing.edits import recorded
@@ -109,9 +108,7 @@ def conclude(table: list[list[Cell]]) -> str:
 
 def run(bench: Bench, size: Size) -> Outcome:
     """Measure each model."""
-    measured = {
-        name: bench.trial(name, partial(measure, name, size, bench.root)) for name in size.models
-    }
+    measured = bench.measured("{}", size.models, measure, size, bench.root)
     table = rows(measured)
     curves = {
         f"{name}, {what}": {

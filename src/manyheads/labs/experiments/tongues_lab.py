@@ -1,6 +1,7 @@
 """M2: one captioner for five languages, or one for each?"""
 
 from collections.abc import Sequence
+from functools import partial
 from statistics import fmean
 
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
@@ -15,33 +16,17 @@ ALONE, TOGETHER, SHARED = "one each", "all at once", "all, one name an image"
 ARMS = (ALONE, TOGETHER, SHARED)
 
 
-def train(
-    arm: str, language: str, rate: float, size: Size, root: str | None, seed: int
-) -> Measured:
-    """Train one captioner; `language` is what it writes, or "" for all."""
-    languages = [language] if language else list(LANGUAGES)
+def train(arm: str, size: Size, root: str | None, code: str, rate: float, seed: int) -> Measured:
+    """Train one captioner; `code` is the language that it writes, or "" for all."""
+    languages = [code] if code else list(LANGUAGES)
     learned, held = named(root, size.valid, size.images, languages)
     vocabulary = TokenizerConfig(size=256 + 1800 + size.pieces * len(languages))
     tokenizer = Tokenizer.train(learned.texts, vocabulary, languages)
-    how = training(
-        CaptionTrainConfig,
-        size.steps,
-        rate,
-        batch_size=size.batch_size,
-        weight_decay=0.05,
-        label_smoothing=0.1,
-        captions=1 if arm == SHARED else None,
-    )
-    task = CaptionTask(
-        learned,
-        held,
-        tokenizer,
-        preprocessing(size.side),
-        MOVED,
-        how,
-        CaptionEvaluateConfig(metrics=("chrf", "exact")),
-        seed=seed,
-    )
+    usual = {"batch_size": size.batch_size, "weight_decay": 0.05, "label_smoothing": 0.1}
+    captions = 1 if arm == SHARED else None
+    how = training(CaptionTrainConfig, size.steps, rate, captions=captions, **usual)
+    seen, metrics = preprocessing(size.side), CaptionEvaluateConfig(metrics=("chrf", "exact"))
+    task = CaptionTask(learned, held, tokenizer, seen, MOVED, how, metrics, seed=seed)
     config = CaptionerConfig(
         image=small_encoder(size.side, size.dim, size.layers),
         vocabulary=len(tokenizer),
@@ -89,11 +74,7 @@ def run(bench: Bench, size: Size) -> Outcome:
 
     def tuned(arm: str, languages: Sequence[str]) -> dict[str, list[Measured]]:
         names = {code: f"{arm}, {code or 'five languages'}" for code in languages}
-
-        def measure(language: str, rate: float, seed: int) -> Measured:
-            return train(arm, language, rate, size, bench.root, seed)
-
-        return bench.tuned(names, size.rates, measure, chrf)
+        return bench.tuned(names, size.rates, partial(train, arm, size, bench.root), chrf)
 
     trials = {ALONE: tuned(ALONE, LANGUAGES)}
     for arm in (TOGETHER, SHARED):

@@ -1,6 +1,8 @@
 """M2: softmax or sigmoid over the pairs of a batch, and how large a batch."""
 
+from functools import partial
 from operator import itemgetter
+from typing import Any
 
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
@@ -15,7 +17,7 @@ LOSSES: tuple[Contrast, ...] = ("softmax", "sigmoid")
 
 
 def train(
-    loss: Contrast, batch: int, size: Size, root: str | None, rate: float, seed: int
+    loss: Contrast, size: Size, root: str | None, batch: int, rate: float, seed: int
 ) -> Measured:
     """Train one matcher on English names."""
     learned, held = named(root, size.valid, size.images, ("en",))
@@ -23,14 +25,9 @@ def train(
     steps = size.epochs * -(-len(learned) // batch)
     how = training(MatchTrainConfig, steps, rate, batch_size=batch, loss=loss, weight_decay=0.05)
     task = MatchTask(learned, held, tokenizer, preprocessing(size.side), MOVED, how, seed=seed)
-    config = MatcherConfig(
-        image=small_encoder(size.side, size.dim, size.layers),
-        embedding=size.dim,
-        vocabulary=len(tokenizer),
-        layers=size.layers,
-        **text_widths(size.dim),
-        score_bias=-10.0 if loss == "sigmoid" else None,
-    )
+    image, bias = small_encoder(size.side, size.dim, size.layers), {"sigmoid": -10.0}.get(loss)
+    sizes = dict[str, Any](embedding=size.dim, vocabulary=len(tokenizer), layers=size.layers)
+    config = MatcherConfig(image=image, score_bias=bias, **sizes, **text_widths(size.dim))
     run = learn(fresh(config, seed), task)
     return {
         "first": run.last("text_to_image_1"),
@@ -66,10 +63,10 @@ def run(bench: Bench, size: Size) -> Outcome:
     """Train every arm with each seed."""
 
     def tuned(loss: Contrast, batch: int) -> list[Measured]:
-        def measure(batch: int, rate: float, seed: int) -> Measured:
-            return train(loss, batch, size, bench.root, rate, seed)
-
-        names = {batch: f"{loss}, batches of {batch}"}
+        names, measure = (
+            {batch: f"{loss}, batches of {batch}"},
+            partial(train, loss, size, bench.root),
+        )
         return bench.tuned(names, size.rates, measure, itemgetter("ten"))[batch]
 
     measured: dict[str, dict[int, list[Measured]]] = {

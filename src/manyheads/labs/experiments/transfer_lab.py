@@ -9,17 +9,8 @@ import torch
 from torch import Tensor
 
 from manyheads.data.images.image_set import ImageSet
+from manyheads.labs import cifar_sample as sample
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
-from manyheads.labs.cifar_sample import (
-    COLOURS,
-    accuracy,
-    cifar,
-    classifying,
-    small_vit,
-    some,
-    tensors,
-    training,
-)
 from manyheads.labs.findings import leader, mean, more, over, values
 from manyheads.labs.lab_training import fresh, learn
 from manyheads.models.resize import resize
@@ -49,20 +40,20 @@ def classes(images: ImageSet, first: int, last: int) -> ImageSet:
 
 def config(side: int, count: int, size: Size) -> VitConfig:
     """A ViT for images of this side, with this number of classes."""
-    small = small_vit(size.dim, size.layers, 4)
+    small = sample.small_vit(size.dim, size.layers, 4)
     return replace(small, height=side, width=side, classes=count)
 
 
 @lru_cache(maxsize=1)
 def pretrained(size: Size, root: str | None, seed: int) -> tuple[dict[str, Tensor], float]:
     """Pre-train on the first classes at the smaller size; return weights and accuracy."""
-    train, valid = (classes(each, 0, size.first) for each in cifar(root, size.hold_out))
-    train, valid = some(train, size.images, seed), some(valid, size.valid, 0)
-    how = training(size.pretraining, size.batch_size)
-    smaller = replace(COLOURS, height=SMALL, width=SMALL)
+    train, valid = (classes(each, 0, size.first) for each in sample.cifar(root, size.hold_out))
+    train, valid = sample.some(train, size.images, seed), sample.some(valid, size.valid, 0)
+    how = sample.training(size.pretraining, size.batch_size)
+    smaller = replace(sample.COLOURS, height=SMALL, width=SMALL)
     model = fresh(config(SMALL, size.first, size), seed)
-    learn(model, classifying(train, valid, how, seed=seed, preprocessing=smaller))
-    right = accuracy(model, *tensors(valid, smaller))
+    learn(model, sample.classifying(train, valid, how, seed=seed, preprocessing=smaller))
+    right = sample.accuracy(model, *sample.tensors(valid, smaller))
     return {name: tensor.clone() for name, tensor in weights(model).items()}, right
 
 
@@ -80,11 +71,11 @@ def fitted(
 
 def tune(arm: str, labels: int, size: Size, root: str | None, seed: int) -> Measured:
     """Fine-tune on a few images of the other classes."""
-    train, valid = (classes(each, size.first, 10) for each in cifar(root, size.hold_out))
-    train, valid = some(train, labels, seed), some(valid, size.valid, 0)
+    train, valid = (classes(each, size.first, 10) for each in sample.cifar(root, size.hold_out))
+    train, valid = sample.some(train, labels, seed), sample.some(valid, size.valid, 0)
     side = SMALL if arm == SAME else LARGE
-    seen = replace(COLOURS, height=side, width=side)
-    how = training(size.steps, min(size.batch_size, labels), rate=RATES.get(arm, TUNING))
+    seen = replace(sample.COLOURS, height=side, width=side)
+    how = sample.training(size.steps, min(size.batch_size, labels), rate=RATES.get(arm, TUNING))
     if arm == LAYERED:
         how = replace(how, layer_decay=0.75, learning_rate=2 * TUNING)
     if arm == PROBE:
@@ -97,10 +88,10 @@ def tune(arm: str, labels: int, size: Size, root: str | None, seed: int) -> Meas
         with torch.no_grad():
             for name, tensor in fitted(known, arm, own, size).items():
                 own[name].copy_(tensor)
-    task = classifying(train, valid, how, seed=seed, preprocessing=seen)
+    task = sample.classifying(train, valid, how, seed=seed, preprocessing=seen)
     learned = learn(model, task)
     return {
-        "accuracy": accuracy(model, *tensors(valid, seen)),
+        "accuracy": sample.accuracy(model, *sample.tensors(valid, seen)),
         "loss": learned.loss,
         "before": before,
     }

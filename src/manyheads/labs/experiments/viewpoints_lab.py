@@ -1,13 +1,12 @@
 """V11, T9: whether the heads of an image encoder look for different things."""
 
-from functools import partial
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
-from manyheads.labs.shipped_models import counted, image_model, images, judged, resampled, surely
+from manyheads.labs.findings import counted, judged, resampled, surely
+from manyheads.labs.shipped_models import image_model, images
 from manyheads.lens.measures.attention_distance import centres
 from manyheads.lens.panels import Cell
 from manyheads.nn.editing.edits import recorded
@@ -119,11 +118,7 @@ def conclude(table: list[list[Cell]]) -> str:
 
 def run(bench: Bench, size: Size) -> Outcome:
     """Measure each model."""
-    measured = {
-        name: bench.trial(name, partial(measure, name, size, bench.root)) for name in size.models
-    }
+    measured = bench.measured("{}", size.models, measure, size, bench.root)
     table = rows(measured)
-    maps = {
-        name: {"values": of["heads"], "rows": list(PROPERTIES)} for name, of in measured.items()
-    }
+    maps = {n: {"values": of["heads"], "rows": [*PROPERTIES]} for n, of in measured.items()}
     return conclude(table), {"verdicts": table, "heads": maps}

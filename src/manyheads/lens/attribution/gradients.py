@@ -14,8 +14,7 @@ from torch import Tensor
 from manyheads.errors import UsageError
 from manyheads.lens.trace.attention_reader import Attention, Piece, attentions
 from manyheads.nn.recording.attention_record import AttentionRecord, ValueRecord
-from manyheads.nn.recording.token_grid import TokenGrid
-from manyheads.nn.recording.trace import LayerId, Trace
+from manyheads.nn.recording.trace import Trace
 
 
 def gradients(score: Float[Tensor, ""], tensors: Sequence[Tensor]) -> list[Tensor]:
@@ -46,16 +45,6 @@ class GradientWeightedAttention:
     attention: Attention
     v: Float[Tensor, "row head key value"]
     gradient: Float[Tensor, "row head query value"]  # dL/dO
-
-    @property
-    def layer_id(self) -> LayerId:
-        """The module that was recorded."""
-        return self.attention.layer_id
-
-    @property
-    def query_grid(self) -> TokenGrid | None:
-        """Positions of the queries in an image."""
-        return self.attention.query_grid
 
     def pieces(self) -> Iterator[Piece]:
         """Compute it a window or a few queries at a time; a piece has one head, the mean."""

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manyheads.lens.attribution.gradients import GradientWeightedAttention
+from manyheads.lens.trace.attention_reader import Attention
 from manyheads.nn.recording.token_grid import Axis, TokenGrid
 
 Layers = Sequence[GradientWeightedAttention]  # the lowest first
@@ -36,10 +37,10 @@ def relevance(layers: Layers, start: Float[Tensor, " token"]) -> Float[Tensor, "
     share, own = start, start
     above: TokenGrid | None = None
     for layer in reversed(layers):
-        if above is not None and layer.query_grid is not None:
-            share, own = (onto_grid(x, above, layer.query_grid) for x in (share, own))
-        share = share + _to_queries(layer, layer.from_queries(share))
-        above = layer.query_grid
+        if above is not None and layer.attention.query_grid is not None:
+            share, own = (onto_grid(x, above, layer.attention.query_grid) for x in (share, own))
+        share = share + _to_queries(layer.attention, layer.from_queries(share))
+        above = layer.attention.query_grid
     return share - own
 
 
@@ -62,12 +63,12 @@ def relevance_of_source(
     source never attends to the target. What a recurrent encoder or decoder passes on is not
     attention; then this is the cross-attention alone, weighed by the gradient.
     """
-    encoder = [each for each in layers if each.layer_id.stack == "encoder"]
+    encoder = [each for each in layers if each.attention.layer_id.stack == "encoder"]
     shape = next(each.attention.shape for each in layers if _crosses(each))
     # Of equation 10 all but the source's factor, the last one, which is the same in every layer.
     target, both = torch.eye(shape[0]), torch.zeros(shape)
     for layer in layers:
-        if layer.layer_id.stack == "encoder":
+        if layer.attention.layer_id.stack == "encoder":
             continue
         weights = layer.whole()
         if _crosses(layer):
@@ -117,16 +118,14 @@ def _through(layers: Layers, asked: Float[Tensor, " token"]) -> Float[Tensor, " 
     return relevance(layers, _divided(asked, sums - 1)) + asked
 
 
-def _to_queries(
-    layer: GradientWeightedAttention, x: Float[Tensor, " key"]
-) -> Float[Tensor, " query"]:
+def _to_queries(layer: Attention, x: Float[Tensor, " key"]) -> Float[Tensor, " query"]:
     """Convert values of keys to values of the queries' tokens; usually they are the same."""
-    grid, keys = layer.query_grid, layer.attention.key_grid
+    grid, keys = layer.query_grid, layer.key_grid
     return x if grid is None or keys is None else onto_grid(x, keys, grid)
 
 
 def _crosses(layer: GradientWeightedAttention) -> bool:
-    return layer.layer_id.kind.startswith("cross")
+    return layer.attention.layer_id.kind.startswith("cross")
 
 
 def _normalised(r: Float[Tensor, "token token"]) -> Float[Tensor, "token token"]:

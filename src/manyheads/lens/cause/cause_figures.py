@@ -6,35 +6,27 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from manyheads.lens.cause import patching
 from manyheads.lens.cause.contributions import Contributions
-from manyheads.lens.cause.patching import (
-    Links,
-    Run,
-    depth,
-    head_sites,
-    patch_heads,
-    patch_states,
-    share,
-)
+from manyheads.lens.described_figures import figure, filled
 from manyheads.lens.panels import Cell, Figure, Heat, Table
 from manyheads.nn.editing.seam import HEAD, STATE
 from manyheads.nn.recording.trace import record
 
 GROUP = "cause"
 DIGITS = 4
-SHARES = "0 changes nothing, 1 does what changing the whole input does"
 
 
 class Columns(NamedTuple):
     """The tokens of a stack as they are shown, and the counterparts of each in the other input."""
 
     names: Sequence[str]
-    links: Links
+    links: patching.Links
     tokens: Sequence[int]  # the counterpart of each token
 
 
 def patch_figures(
-    run: Run, other: Run, stacks: Mapping[str, Columns], question: str
+    run: patching.Run, other: patching.Run, stacks: Mapping[str, Columns], question: str
 ) -> list[Figure]:
     """Show which states and heads of one input carry its difference from another.
 
@@ -53,41 +45,27 @@ def patch_figures(
             end = float(other(1)[0])
     figures = []
     for stack, columns in stacks.items():
-        layers = depth(source, stack)
-        shares = share(patch_states(run, source, stack, layers, columns.links), own, end)
-        heat = Heat(
-            f"States of the {stack}: {question}",
-            "token",
-            "",
-            _rounded(shares),
+        layers = patching.depth(source, stack)
+        shares = patching.share(
+            patching.patch_states(run, source, stack, layers, columns.links), own, end
+        )
+        heat = figure(
+            "patched-states",
+            {"stack": stack, "question": question, "own": own, "end": end},
+            values=_rounded(shares),
             rows=["input", *(f"layer {layer + 1}" for layer in range(layers))],
             columns=list(columns.names),
-            signed=True,
         )
-        legend = (
-            f"share of the difference of logits, from {own:.3g} to {end:.3g}, when the residual "
-            f"stream of a column's tokens after a layer is that of the other input; {SHARES}"
-        )
-        figures.append(Figure(GROUP, legend, heat))
+        figures.append(heat)
     rows: dict[str, list[float | None]] = {}
-    for site in head_sites(source):
+    for site in patching.head_sites(source):
         if site.stack in stacks or site.stack == "decoder":
             places = stacks[site.stack].tokens if site.stack in stacks else None
-            shares = share(patch_heads(run, source, site, places), own, end)
+            shares = patching.share(patching.patch_heads(run, source, site, places), own, end)
             rows[str(site).removesuffix(f" {HEAD}")] = _rounded(shares[None])[0]
     if rows:
-        most = max(map(len, rows.values()))
-        heat = Heat(
-            f"Heads: {question}",
-            "head",
-            "",
-            [[*row, *[None] * (most - len(row))] for row in rows.values()],
-            rows=list(rows),
-            columns=[str(number + 1) for number in range(most)],
-            signed=True,
-        )
-        legend = f"the same for the output of one head at all tokens; {SHARES}"
-        figures.append(Figure(GROUP, legend, heat))
+        heads = filled([*rows.values()])
+        figures.append(figure("patched-heads", {"question": question}, rows=[*rows], **heads))
     return figures
 
 
@@ -116,15 +94,6 @@ def part_figures(
     for name, kind in (("feed-forward", "added feedforward"), ("embeddings", STATE)):
         lines.append((name, sum(x for site, x in found.parts.items() if site.kind == kind)))
     lines += [("biases", found.rest), ("together", found.total)]
-    table = Table(
-        f"What speaks for it: {question}",
-        ["part", "adds"],
-        [[name, round(value, DIGITS)] for name, value in lines if value],
-    )
-    legend = (
-        "direct contributions to the difference of the two logits, with the statistics of "
-        "LayerNorm frozen; what goes through later layers counts there"
-    )
     layers: dict[tuple[str, int], dict[str, float]] = {}
     for site, heads in found.heads.items():
         kind = site.kind.removesuffix(f" {HEAD}")
@@ -134,19 +103,20 @@ def part_figures(
         if site.kind != STATE:
             layers.setdefault((site.stack, site.layer), {})["feed-forward"] = value
     columns = list(dict.fromkeys(name for row in layers.values() for name in row))
-    heat = Heat(
-        f"Layers and heads: {question}",
-        "",
-        "",
-        [
-            [round(row[name], DIGITS) if name in row else None for name in columns]
-            for row in layers.values()
-        ],
-        rows=[f"{stack} layer {layer + 1}" for stack, layer in layers],
-        columns=columns,
-        signed=True,
-    )
-    return [Figure(GROUP, legend, table), Figure(GROUP, legend, heat)]
+    facts = {"question": question}
+    return [
+        figure("parts", facts, rows=[[name, round(x, DIGITS)] for name, x in lines if x]),
+        figure(
+            "parts-of-heads",
+            facts,
+            values=[
+                [round(row[name], DIGITS) if name in row else None for name in columns]
+                for row in layers.values()
+            ],
+            rows=[f"{stack} layer {layer + 1}" for stack, layer in layers],
+            columns=columns,
+        ),
+    ]
 
 
 def _rounded(values: Tensor) -> list[list[float | None]]:

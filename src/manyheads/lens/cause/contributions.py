@@ -25,6 +25,7 @@ from manyheads.nn.recording.attention_record import AttentionRecord
 from manyheads.nn.recording.trace import LayerId, Trace, record
 
 POOL = "pool"  # reads the stack; its map is frozen
+Weights = Float[Tensor, "row head query key"]
 
 
 class _FrozenNorms(TorchFunctionMode):
@@ -138,9 +139,7 @@ def _by_source(seen: Trace, site: LayerId, gradient: Tensor) -> Tensor | None:
     return (maps[0].weights() * (gradient @ v.transpose(-2, -1))).sum(dim=(0, 2))
 
 
-def weights_by_norm(
-    trace: Trace, attention: MultiHeadAttention
-) -> Float[Tensor, "row head query key"]:
+def weights_by_norm(trace: Trace, attention: MultiHeadAttention) -> Weights:
     """Weigh each key by the length of what is written from it: ||weight x value x W_O||.
 
     A key may have a large weight and a short value. Rows do not sum to 1. Source: Kobayashi et

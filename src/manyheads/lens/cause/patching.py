@@ -20,6 +20,7 @@ from manyheads.nn.editing.edits import Edit, edit, recorded
 from manyheads.nn.editing.seam import HEAD, STATE, ActivationRecord
 from manyheads.nn.recording.trace import LayerId, Trace, record
 
+Weights = Float[Tensor, "row *head query key"]
 Run = Callable[[int], Float[Tensor, " row"]]  # scores of this many copies of one input
 Links = Sequence[tuple[Sequence[int], Sequence[int]]]  # tokens that stand for each other
 ROWS = 64  # copies in a batch
@@ -250,15 +251,13 @@ def end_early(changes: Edit, stack: str, layer: int, last: int) -> None:
         changes.state(stack, last).apply(lambda _: kept.pop())
 
 
-def uniform(weights: Float[Tensor, "row *head query key"]) -> Float[Tensor, "row *head query key"]:
+def uniform(weights: Weights) -> Weights:
     """Attend to all keys that are not hidden alike."""
     seen = (weights > 0).to(weights)
     return seen / seen.sum(dim=-1, keepdim=True).clamp_min(1)
 
 
-def permuted(
-    weights: Float[Tensor, "row *head query key"], seed: int = 0
-) -> Float[Tensor, "row *head query key"]:
+def permuted(weights: Weights, seed: int = 0) -> Weights:
     """Give the weights of each row to its keys in another, random order; hidden keys stay so."""
     generator = torch.Generator().manual_seed(seed)
     draws = torch.rand(weights.shape, generator=generator).to(weights)
@@ -267,9 +266,7 @@ def permuted(
     return torch.zeros_like(weights).scatter(-1, seen, weights.gather(-1, order))
 
 
-def without_largest(
-    weights: Float[Tensor, "row *head query key"],
-) -> Float[Tensor, "row *head query key"]:
+def without_largest(weights: Weights) -> Weights:
     """Set the largest weight of each row to 0, and scale the rest to sum to 1."""
     rest = weights.scatter(-1, weights.argmax(dim=-1, keepdim=True), 0.0)
     return rest / rest.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)

@@ -6,8 +6,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from manyheads.lens.described_figures import figure
 from manyheads.lens.measures.receptive_field import receptive_field
-from manyheads.lens.panels import Curve, Figure, Lines
+from manyheads.lens.panels import Curve, Figure
 from manyheads.lens.trace.attention_reader import Attention, examples
 from manyheads.lens.trace.states import LayerState
 from manyheads.nn.recording.attention_record import AttentionRecord
@@ -91,12 +92,7 @@ def distance_figures(attentions: Sequence[Attention], layers: Sequence[LayerStat
         ]
         if own:
             curves = _heads([(each.layer_id.layer + 1, head_distances(each)) for each in own])
-            lines = Lines(f"How far the {stack}'s heads look", "layer", "tokens", curves)
-            legend = (
-                "mean distance between a token and those it attends to, weighted by attention, in "
-                "tokens, over this input"
-            )
-            figures.append(Figure("distance", legend, lines))
+            figures.append(figure("text-distance", {"stack": stack}, curves=curves))
     return figures
 
 
@@ -132,18 +128,7 @@ def _of_image(attentions: Sequence[Attention], layers: Sequence[LayerState]) -> 
         curves.append(Curve.over("3 x 3 convolutions: receptive field", seen, 1))
     if not curves:
         return []
-    legend = (
-        "pixels of the model's input. A head's distance is between the centres of a patch and of "
-        "the patches it attends to, weighted by attention (ViT paper, figure 7), over this "
-        "image; a field is a width, from edge to edge, and shows what can be used, not what is "
-        "used"
-    )
-    if not own:
-        legend = (
-            "pixels of the model's input, from edge to edge; what can be used, not what is used"
-        )
-    title = "How far layers look" if own else "How far layers see"
-    return [Figure("distance", legend, Lines(title, "layer", "pixels", curves))]
+    return [figure("image-distance" if own else "receptive-field", curves=curves)]
 
 
 def _heads(distances: Sequence[tuple[int, Float[Tensor, " head"]]]) -> list[Curve]:

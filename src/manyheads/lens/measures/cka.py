@@ -7,7 +7,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from manyheads.lens.panels import Figure, Heat
+from manyheads.lens.described_figures import figure
+from manyheads.lens.panels import Figure
 from manyheads.lens.rounding import rounded
 from manyheads.lens.trace.states import LayerState
 
@@ -48,17 +49,11 @@ def cka_figures(layers: Sequence[LayerState]) -> list[Figure]:
         count = tokens.pop()
         step = -(-count // MOST)
         what = "places, finer grids averaged to the coarsest" if images else "tokens"
-        legend = (
-            "unbiased linear CKA of the vectors of this input in every two layers, over "
-            f"{-(-count // step)} {what}; 1 = identical up to rotation and "
-            "scaling, 0 = unrelated"
-        )
-        names = [_short(state, images) for state, _ in found]
+        facts = {"owner": owner, "count": -(-count // step), "what": what}
+        names = [s.name if images else s.name.removeprefix(f"{s.stack} ") for s, _ in found]
         values = cka_matrix([x[::step] for _, x in found])
         table = rounded(torch.tensor(values, dtype=torch.float64))
-        title = f"Similarity of {owner} layers (CKA)"
-        heat = Heat(title, "layer", "layer", table, names, names, scale=[0.0, 1.0])
-        figures.append(Figure("layers", legend, heat))
+        figures.append(figure("cka", facts, values=table, rows=names, columns=names))
     return figures
 
 
@@ -79,10 +74,6 @@ def on_one_grid(
         return []
     rows, columns = (min(x.shape[side] for _, x in maps) for side in (1, 2))
     return [(state, F.adaptive_avg_pool2d(x, (rows, columns)).flatten(1).T) for state, x in maps]
-
-
-def _short(state: LayerState, images: bool) -> str:
-    return state.name if images else state.name.removeprefix(f"{state.stack} ")
 
 
 def _gram(x: Tensor) -> Float[Tensor, "example example"]:

@@ -10,34 +10,28 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from manyheads.lens.panels import Curve, Figure, Heat, Lines
+from manyheads.lens.described_figures import figure
+from manyheads.lens.panels import Curve, Figure
 from manyheads.lens.rounding import rounded
 from manyheads.nn.attention.relative import RelativeBias, spans
-from manyheads.nn.layers.positions import (
-    GridPositions,
-    LearnedPositions,
-    SinusoidalGridPositions,
-    SinusoidalPositions,
-    grid_sinusoids,
-)
+from manyheads.nn.layers import positions
 
 LEAST, MOST = 32, 64  # shown positions of a text
 DIMS = 128  # of a heat map: of more, every second, third, ...
 DISTANCES = 256  # of a curve
 PATCHES = 200  # patches whose similarity with all others is shown
-GROUP = "positions"
 
 
 def position_figures(model: nn.Module, tokens: int = 0) -> list[Figure]:
     """Draw every kind of position embedding in a model, for a text of `tokens` tokens."""
     figures: list[Figure] = []
     for part in model.modules():
-        if isinstance(part, SinusoidalPositions):
+        if isinstance(part, positions.SinusoidalPositions):
             table = part.formula(max(tokens, DISTANCES), part.table.shape[1])
             figures += _of_text(table, "sinusoidal", tokens)
-        elif isinstance(part, LearnedPositions):
+        elif isinstance(part, positions.LearnedPositions):
             figures += _of_text(part.table.detach().float().cpu(), "learned", tokens)
-        elif isinstance(part, GridPositions | SinusoidalGridPositions):
+        elif isinstance(part, positions.GridPositions | positions.SinusoidalGridPositions):
             figures += _of_grid(part)
     figures += _of_biases([part for part in model.modules() if isinstance(part, RelativeBias)])
     return figures
@@ -87,35 +81,26 @@ def _of_text(table: Float[Tensor, "place dim"], kind: str, tokens: int) -> list[
         formula = "PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos of the same"
     else:
         formula = "a learned vector for each position"
-    heat = Heat(
-        f"Positions, {kind}",
-        "dimension",
-        "position",
-        rounded(table[:places, ::step]),
-        rows=[str(place) for place in range(places)],
-        columns=columns,
-        scale=[-1.0, 1.0] if kind == "sinusoidal" else None,
-        signed=True,
-    )
-    shown = table[: min(len(table), DISTANCES)]
+    shown = table[:DISTANCES]
     similar = [round(value, 4) for value in by_distance(shown)]
-    curve = Curve.over(kind, similar)
+    dims = table.shape[1]
     return [
-        Figure(GROUP, f"{formula};{cut} {table.shape[1]} dimensions, {places} positions", heat),
-        Figure(
-            GROUP,
-            f"mean cosine similarity of two positions by their distance, among the first "
-            f"{len(shown)}",
-            Lines("Similarity of positions", "distance in positions", "cosine similarity", [curve]),
+        figure(
+            "text-positions",
+            {"kind": kind, "formula": formula, "cut": cut, "dims": dims, "places": places},
+            values=rounded(table[:places, ::step]),
+            rows=[str(place) for place in range(places)],
+            columns=columns,
+            scale=[-1.0, 1.0] if kind == "sinusoidal" else None,
         ),
+        figure("position-distance", {"count": len(shown)}, curves=[Curve.over(kind, similar)]),
     ]
 
 
-def _of_grid(part: GridPositions | SinusoidalGridPositions) -> list[Figure]:
-    learned = isinstance(part, GridPositions)
+def _of_grid(part: positions.GridPositions | positions.SinusoidalGridPositions) -> list[Figure]:
     table = part.table.detach().float().cpu()[part.extra :]
     if len(table) != part.grid[0] * part.grid[1]:
-        table = grid_sinusoids(part.grid, 0, table.shape[1])
+        table = positions.grid_sinusoids(part.grid, 0, table.shape[1])
     grid = table.unflatten(0, part.grid)
     step = 1
     while -(-part.grid[0] // step) * -(-part.grid[1] // step) > PATCHES:
@@ -124,23 +109,12 @@ def _of_grid(part: GridPositions | SinusoidalGridPositions) -> list[Figure]:
     rows, columns = few.shape[:2]
     tiles = mosaic(cosines(few.flatten(0, 1)), (rows, columns))
     cut = "" if step == 1 else f", every {_ordinal(step)} row and column"
-    heat = Heat(
-        "Similarity of positions",
-        "column of patches",
-        "row of patches",
-        # Two decimals: a mosaic has many numbers, and more shades cannot be distinguished.
-        tiles.round(decimals=2).tolist(),
-        numbered=False,
-        scale=[-1.0, 1.0],
-        signed=True,
-        tile=[rows, columns],
-    )
-    kind = "learned" if learned else "sinusoidal"
-    legend = (
-        f"cosine similarity of each patch's {kind} position with all others: one tile per patch, "
-        f"arranged as in the image{cut} (ViT paper, figure 7)"
-    )
-    return [Figure(GROUP, legend, heat), _along(grid, kind)]
+    kind = "learned" if isinstance(part, positions.GridPositions) else "sinusoidal"
+    # Two decimals: a mosaic has many numbers, and more shades cannot be distinguished.
+    values = tiles.round(decimals=2).tolist()
+    facts = {"kind": kind, "cut": cut}
+    heat = figure("grid-positions", facts, values=values, tile=[rows, columns])
+    return [heat, _along(grid, kind)]
 
 
 def _along(grid: Float[Tensor, "row column dim"], kind: str) -> Figure:
@@ -154,19 +128,11 @@ def _along(grid: Float[Tensor, "row column dim"], kind: str) -> Figure:
     for name, table in (("in a row", same_row), ("in a column", same_column)):
         values = [table.diagonal(distance).mean().item() for distance in range(len(table))]
         curves.append(Curve.over(name, [round(value, 4) for value in values]))
-    legend = (
-        f"mean cosine similarity of the {kind} positions of two patches at this distance in one "
-        "row or one column, and of patches that share neither: above that line, rows and columns "
-        "are known"
-    )
     if min(rows, columns) > 1:
         neither = along(flat, (rows, columns))["neither"]
         ends = [0.0, float(max(rows, columns) - 1)]
         curves.append(Curve("neither row nor column shared", ends, [round(neither, 4)] * 2))
-    lines = Lines(
-        "Similarity along rows and columns", "distance in patches", "cosine similarity", curves
-    )
-    return Figure(GROUP, legend, lines)
+    return figure("along", {"kind": kind}, curves=curves)
 
 
 def _of_biases(parts: list[RelativeBias]) -> list[Figure]:
@@ -177,22 +143,14 @@ def _of_biases(parts: list[RelativeBias]) -> list[Figure]:
         table = part.table.detach().float().cpu()
         mean = table.mean(dim=1).unflatten(0, (rows, columns))
         # The table is indexed by the position of the query relative to the key.
-        heat = Heat(
-            f"Bias for each distance, {which} layer"
-            if len(parts) > 1
-            else "Bias for each distance",
-            "columns from query to key",
-            "rows from query to key",
-            rounded(mean.flip(0, 1)),
+        heat = figure(
+            "bias",
+            {"layer": f", {which} layer" if len(parts) > 1 else "", "heads": table.shape[1]},
+            values=rounded(mean.flip(0, 1)),
             rows=[str(row - rows // 2) for row in range(rows)],
             columns=[str(column - columns // 2) for column in range(columns)],
-            signed=True,
         )
-        legend = (
-            f"bias added to the attention score by relative position, mean of {table.shape[1]} "
-            "heads: above 0 increases attention"
-        )
-        figures.append(Figure(GROUP, legend, heat))
+        figures.append(heat)
     return figures
 
 

@@ -7,8 +7,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from manyheads.lens.described_figures import figure
 from manyheads.lens.labels import label
-from manyheads.lens.panels import Cell, Figure, Scatter, Table
+from manyheads.lens.panels import Cell, Figure
 from manyheads.lens.rounding import rounded
 from manyheads.lens.trace.states import LayerState, Lookup
 
@@ -16,7 +17,6 @@ POINTS = 256
 FEWEST = 3  # tokens: two lie on a line
 NEAREST = 5
 LOOKED_UP = 24  # different tokens whose neighbours are searched
-GROUP = "embeddings"
 
 
 def principal(x: Float[Tensor, "token dim"]) -> tuple[Float[Tensor, "token 2"], Float[Tensor, "2"]]:
@@ -62,20 +62,13 @@ def _plane(
     points, shares = principal(state.x[0].float().cpu())
     step = -(-len(tokens) // POINTS)
     cut = "" if step == 1 else f"; one in {step} tokens is shown"
-    one, two = (f"{name}: {share:.0%}" for name, share in zip(("1st", "2nd"), shares, strict=True))
-    return Figure(
-        GROUP,
-        f"principal components of the vectors of {len(tokens)} tokens {where} ({stack}): the "
-        f"plane explains {shares.sum():.0%} of their variance; tokens that are distant here are "
-        f"distant, close ones may differ in other dimensions{cut}",
-        Scatter(
-            f"Token vectors {where} ({stack})",
-            one,
-            two,
-            list(tokens[::step]),
-            rounded(points[::step]),
-            list(groups[::step]),
-        ),
+    facts = {"stack": stack, "where": where, "count": len(tokens), "cut": cut}
+    return figure(
+        "plane",
+        facts | {"first": shares[0], "second": shares[1], "both": shares.sum()},
+        names=list(tokens[::step]),
+        points=rounded(points[::step]),
+        groups=list(groups[::step]),
     )
 
 
@@ -93,13 +86,4 @@ def neighbour_figure(lookup: Lookup, piece: Callable[[int], str], what: str) -> 
         names = [label(piece(each)) for each in near.tolist()]
         nearest = [f"{name} {value:.2f}" for name, value in zip(names, values, strict=True)]
         rows.append([label(piece(token)), str(token), ", ".join(nearest)])
-    return Figure(
-        GROUP,
-        f"each token's index in the vocabulary of {len(table):,}, and the tokens whose vectors "
-        f"have the largest cosine similarity with it{cut}",
-        Table(
-            f"Neighbours of the {what} tokens",
-            ["token", "index", "nearest, cosine similarity"],
-            rows,
-        ),
-    )
+    return figure("neighbours", {"what": what, "vocabulary": len(table), "cut": cut}, rows=rows)

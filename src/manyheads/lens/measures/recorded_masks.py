@@ -1,18 +1,19 @@
 """Attention masks as recorded (Vaswani et al. 2017, 3.2.3; atlas T13)."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from manyheads.lens.panels import Figure, Heat
+from manyheads.lens.described_figures import figure
+from manyheads.lens.panels import Figure
 from manyheads.lens.trace.grids import Crop, grid_view
 from manyheads.nn.recording.attention_record import ALL, AttentionRecord, take
 from manyheads.nn.recording.trace import Trace
 
 MOST = 64  # shown tokens of a text
-COLOURED = "coloured: the query (row) may attend to the key (column)"
 
 
 def mask_figures(
@@ -32,12 +33,14 @@ def mask_figures(
         if kind in figures or allowed.all() or allowed.shape != (len(rows), len(columns)):
             continue
         cut = f"; the first {MOST} tokens" if max(allowed.shape) > MOST else ""
-        figures[kind] = Figure(
-            "mask",
-            f"{COLOURED}; {int(allowed.sum())} of "
-            f"{allowed.numel()} pairs may, the same in all {record.layer_id.stack} layers{cut}",
-            _heat(f"The mask of the {kind}-attention", allowed, rows, columns),
-        )
+        facts = {
+            "kind": kind,
+            "allowed": int(allowed.sum()),
+            "pairs": allowed.numel(),
+            "stack": record.layer_id.stack,
+            "cut": cut,
+        }
+        figures[kind] = _figure("mask", facts, allowed, rows, columns)
     return list(figures.values())
 
 
@@ -59,19 +62,16 @@ def window_mask_figures(trace: Trace) -> list[Figure]:
             continue
         names = grid_view(record.query_grid, Crop(0, 0, 1, 1)).labels
         named = [names[token] if token >= 0 else "padding" for token in tokens[window].tolist()]
-        legend = (
-            f"window {window + 1} of {len(tokens)} in {record.layer_id}, the one with the most "
-            f"masked pairs; {COLOURED}. Parts that the shift "
-            "brought together from opposite sides of the image, and padding, are masked"
-        )
-        return [Figure("mask", legend, _heat("The mask of a window", allowed, named, named))]
+        facts = {"window": window + 1, "windows": len(tokens), "site": record.layer_id}
+        return [_figure("window-mask", facts, allowed, named, named)]
     return []
 
 
-def _heat(title: str, allowed: Tensor, rows: Sequence[str], columns: Sequence[str]) -> Heat:
+def _figure(
+    name: str, facts: dict[str, Any], allowed: Tensor, rows: Sequence[str], columns: Sequence[str]
+) -> Figure:
     shown = allowed[:MOST, :MOST].float().tolist()
-    names = list(rows[:MOST]), list(columns[:MOST])
-    return Heat(title, "key", "query", shown, *names, scale=[0.0, 1.0])
+    return figure(name, facts, values=shown, rows=[*rows[:MOST]], columns=[*columns[:MOST]])
 
 
 def _of(record: AttentionRecord, row: int) -> Bool[Tensor, "query key"]:

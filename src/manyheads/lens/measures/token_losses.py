@@ -3,8 +3,9 @@
 import math
 from collections.abc import Sequence
 
+from manyheads.lens.described_figures import figure
 from manyheads.lens.labels import label
-from manyheads.lens.panels import Cell, Figure, Table
+from manyheads.lens.panels import Cell, Figure
 
 MOST = 100  # listed tokens
 
@@ -28,9 +29,5 @@ def loss_table(
         for token, p, loss in list(zip(tokens, probabilities, values, strict=True))[:MOST]
     ]
     cut = f"; {len(values) - MOST} more tokens are in the mean" if len(values) > MOST else ""
-    legend = (
-        f"probability of each token {given}; the mean of -log p is the cross-entropy, "
-        f"perplexity {math.exp(min(mean, 700)):.3g}{cut}"
-    )
-    table = Table(title, ["token", "p", "-log p"], [*rows, ["mean", None, round(mean, 3)]])
-    return Figure("loss", legend, table)
+    facts = {"title": title, "given": given, "perplexity": math.exp(min(mean, 700)), "cut": cut}
+    return figure("loss", facts, rows=[*rows, ["mean", None, round(mean, 3)]])

@@ -13,11 +13,11 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from manyheads.lens.described_figures import figure
 from manyheads.lens.labels import cut
-from manyheads.lens.panels import Curve, Figure, Heat, Lines
+from manyheads.lens.panels import Curve, Figure
 from manyheads.lens.rounding import rounded
 
-GROUP = "word"
 PAIRS = 6  # that have a curve each; more are shown by their mean
 SENTENCES = 6  # whose attention is shown
 TOKENS = 64  # of a sentence in a heat map
@@ -78,13 +78,8 @@ def _similarities(word: str, occurrences: Sequence[Occurrence]) -> Figure:
     if not other.isnan().any():
         curves.append(Curve("other words, mean", x, rounded(other.mean(dim=0))))
     texts = "; ".join(f"{n}: {cut(each.text, 60)}" for n, each in enumerate(occurrences[:8], 1))
-    legend = (
-        f"cosine similarity of the vectors of {word} in two sentences, by layer (0: the input of "
-        "the first, without context except the position), and of other words of the two sentences: "
-        f"all vectors of deep layers may be similar. Sentences: {texts}"
-    )
-    title = f"{word}: one word, {len(occurrences)} contexts"
-    return Figure(GROUP, legend, Lines(title, "layer", "cosine similarity", curves))
+    facts = {"word": word, "count": len(occurrences), "sentences": texts}
+    return figure("word-similarity", facts, curves=curves)
 
 
 def _different(pair: Sequence[Occurrence], layer: int) -> float:
@@ -96,19 +91,12 @@ def _different(pair: Sequence[Occurrence], layer: int) -> float:
 
 
 def _attention(word: str, number: int, occurrence: Occurrence) -> Figure:
-    rest = len(occurrence.tokens) - TOKENS
-    note = f"; the first {TOKENS} tokens" if rest > 0 else ""
-    return Figure(
-        GROUP,
-        f"attention from {word} to each token of its sentence, mean of the heads"
-        f"{' and of its tokens' if len(occurrence.own) > 1 else ''}; every row sums to 1{note}",
-        Heat(
-            f"Attention of {word}, sentence {number}",
-            "",
-            "",
-            [rounded(weights[:TOKENS]) for _, weights in occurrence.attention],
-            rows=[name for name, _ in occurrence.attention],
-            columns=list(occurrence.tokens[:TOKENS]),
-            scale=None,
-        ),
+    cut = f"; the first {TOKENS} tokens" if len(occurrence.tokens) > TOKENS else ""
+    own = " and of its tokens" if len(occurrence.own) > 1 else ""
+    return figure(
+        "word-attention",
+        {"word": word, "number": number, "own": own, "cut": cut},
+        values=[rounded(weights[:TOKENS]) for _, weights in occurrence.attention],
+        rows=[name for name, _ in occurrence.attention],
+        columns=list(occurrence.tokens[:TOKENS]),
     )

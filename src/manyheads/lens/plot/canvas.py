@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 DPI = 160
 SMALL = 8.5  # points
+CELLS: dict[str, Any] = {"vmin": 0, "aspect": "auto", "interpolation": "nearest"}
 
 
 class Canvas:
@@ -40,14 +41,9 @@ class Canvas:
 
     def axes(self, x: float, y: float, width: float, height: float) -> "Axes":
         """Add axes without decoration, with their upper left corner at (x, y)."""
-        axes = self.figure.add_axes(
-            (
-                x / self.width,
-                (self.height - y - height) / self.height,
-                width / self.width,
-                height / self.height,
-            )
-        )
+        across, down = self.width, self.height
+        box = x / across, (down - y - height) / down, width / across, height / down
+        axes = self.figure.add_axes(box)
         axes.set_axis_off()
         return axes
 
@@ -60,6 +56,20 @@ class Canvas:
             x, y, clean, fontproperties=font, color=colour, parse_math=False, usetex=False, **layout
         )
 
+    def row_labels(
+        self, names: Sequence[str], left: float, top: float, step: float, size: float
+    ) -> None:
+        """Write names right-aligned at `left`, one below the other."""
+        for index, text in enumerate(names):
+            middle = top + (index + 0.5) * step
+            self.write(left - 0.1, middle, text, size, INK, ha="right", va="center_baseline")
+
+    def number(self, x: float, y: float, weight: float, peak: float) -> None:
+        """Write a weight into its cell, in a colour with enough contrast."""
+        ink = "white" if abs(weight) > 0.5 * peak else INK
+        shown = round(weight, 2) + 0.0  # no minus in front of 0.00
+        self.write(x, y, f"{shown:.2f}", 7.5, ink, ha="center", va="center_baseline")
+
     def rectangle(self, x: float, y: float, width: float, height: float, **look: Any) -> None:
         """Draw a rectangle; `look` are arguments of matplotlib's Rectangle."""
         from matplotlib.patches import Rectangle
@@ -71,36 +81,21 @@ class Canvas:
     ) -> None:
         """Draw weights as shades, from white at 0 to the darkest at `peak`."""
         # On the sheet itself: separate axes for each matrix would be slow.
-        self.sheet.imshow(
-            weights,
-            cmap=self.ramp,
-            vmin=0,
-            vmax=peak,
-            extent=(x, x + width, y + height, y),
-            aspect="auto",
-            interpolation="nearest",
-        )
+        box = (x, x + width, y + height, y)
+        self.sheet.imshow(weights, cmap=self.ramp, vmax=peak, extent=box, **CELLS)
         self.rectangle(x, y, width, height, fill=False, ec=LINE, lw=0.6)
 
     def draw_image(self, image: Tensor, x: float, y: float, width: float, height: float) -> "Axes":
         """Draw an image, grey or in colour, 0..255; return its axes, 0..1 both ways."""
         axes = self.axes(x, y, width, height)
-        axes.imshow(
-            image.numpy(),
-            cmap="gray",
-            vmin=0,
-            vmax=255,
-            extent=(0, 1, 1, 0),
-            aspect="auto",
-            interpolation="nearest",
-        )
+        axes.imshow(image.numpy(), cmap="gray", vmax=255, extent=(0, 1, 1, 0), **CELLS)
         return axes
 
     def scale(self, x: float, y: float, peak: float, *, signed: bool = False) -> None:
         """Draw the colour scale from 0 to the peak, or on both sides of 0."""
-        least, most = (
-            (f"\N{MINUS SIGN}{peak:.2g}", f"{peak:.2g}") if signed else ("0", f"{peak:.2f}")
-        )
+        least, most = ("0", f"{peak:.2f}")
+        if signed:
+            least, most = f"\N{MINUS SIGN}{peak:.2g}", f"{peak:.2g}"
         left = x + self.fonts.width([least], SMALL) + 0.06
         self.write(x, y + 0.06, least, va="center_baseline")
         self.write(left + 1.16, y + 0.06, most, va="center_baseline")

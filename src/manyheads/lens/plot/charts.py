@@ -64,16 +64,9 @@ def draw_curve(
     for number, mark in enumerate(chosen):
         colour, dashes = LOOKS[mark.severity]
         axes.axvline(mark.step, color=colour, linestyle=dashes, linewidth=1.2)
-        left = mark.step < 0.7 * max(steps)
-        axes.text(
-            mark.step,
-            high + line * (len(chosen) - number - 0.5),
-            f" {mark.name} ",
-            ha="left" if left else "right",
-            va="center",
-            color=colour,
-            fontsize=SIZE,
-        )
+        side = "left" if mark.step < 0.7 * max(steps) else "right"
+        top, name = high + line * (len(chosen) - number - 0.5), f" {mark.name} "
+        axes.text(mark.step, top, name, ha=side, va="center", color=colour, fontsize=SIZE)
     axes.set(xlabel="step", ylabel="loss")
     axes.legend(
         fontsize=SIZE, frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 1), borderpad=0
@@ -115,12 +108,7 @@ def draw_confusion(matrix: np.ndarray, labels: Sequence[str], path: Path) -> Non
             tick.set_fontproperties(font)
     if len(labels) <= 20:
         for row, column in np.argwhere(matrix > 0):
-            colour = "white" if shares[row, column] > 0.5 else "black"
-            look: dict[str, Any] = {
-                "ha": "center",
-                "va": "center",
-                "color": colour,
-                "fontsize": SIZE - 2,
-            }
+            look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": SIZE - 2}
+            look["color"] = "white" if shares[row, column] > 0.5 else "black"
             axes.text(column, row, f"{matrix[row, column]}", **look)
     _save(figure, path)

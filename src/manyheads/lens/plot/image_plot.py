@@ -13,15 +13,7 @@ from manyheads.lens.labels import cut, label
 from manyheads.lens.plot.canvas import Canvas
 from manyheads.lens.plot.fonts import Fonts
 from manyheads.lens.plot.gallery import Gallery
-from manyheads.lens.plot.sheet import (
-    BARS,
-    HEADLINE,
-    MARGIN,
-    Sheet,
-    row_labels,
-    thumbnails,
-    write_number,
-)
+from manyheads.lens.plot.sheet import BARS, HEADLINE, MARGIN, Sheet, thumbnails
 from manyheads.lens.thumbnail import thumbnail
 from manyheads.lens.trace.grids import Box, GridView
 from manyheads.lens.view.image_view import POOL, ImageView
@@ -88,15 +80,10 @@ def plot_image(
     below = lines * (down + KEY)  # rows of images, with their keys
     gallery = None
     if large is not None:
-        gallery = Gallery(
-            fonts,
-            [_place(found) for found in view.maps],
-            [[view.received(found, each) for each in thumbnails(found)] for found in view.maps],
-            view.maps.index(large),
-            sheet.inner,
-            _extent(_columns(view, large)),
-            limit=1.1,
-        )
+        layers, framed = [_place(found) for found in view.maps], view.maps.index(large)
+        matrices = [[view.received(one, each) for each in thumbnails(one)] for one in view.maps]
+        shape = _extent(_columns(view, large))
+        gallery = Gallery(fonts, layers, matrices, framed, sheet.inner, shape, limit=1.1)
     canvas = sheet.canvas(top + below + (0.0 if gallery is None else gallery.height))
     bare = canvas.draw_image(image, MARGIN, top, across, down)
     if large is not None:
@@ -109,7 +96,7 @@ def plot_image(
         high = top + number // beside * (down + KEY)
         _lay(canvas, view, image, each, (left, high, across, down))
     step = min(0.4, down / max(len(names), 1))
-    row_labels(canvas, names, bars, top, step, 11.0)
+    canvas.row_labels(names, bars, top, step, 11.0)
     canvas.bars([found.probability for found in view.classes], bars, top, step)
     if gallery is not None:
         gallery.draw(canvas, MARGIN, top + below)
@@ -186,7 +173,7 @@ def _lay(canvas: Canvas, view: ImageView, image: Tensor, laid: _Laid, box: Seque
         for box, weight in zip(boxes, weights, strict=True):
             x = left + (box[1] + box[3] / 2) * scale[0]
             y = top + (box[0] + box[2] / 2) * scale[1]
-            write_number(canvas, x, y, weight, peak)
+            canvas.number(x, y, weight, peak)
     canvas.scale(left, top + down + 0.1, peak, signed=laid.signed)
     canvas.write(left + across, top + down + 0.16, laid.name, ha="right", va="center_baseline")
 

@@ -8,20 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from manyheads.errors import optional_import
 from manyheads.files import writing
+from manyheads.lens import panels
 from manyheads.lens.colours import AGAINST, FAINT, IDENTITY, INK, LINE, PAPER
 from manyheads.lens.labels import cut
-from manyheads.lens.panels import (
-    Bars,
-    Curve,
-    Figure,
-    Heat,
-    Interval,
-    Lines,
-    Panel,
-    Scatter,
-    Table,
-    written,
-)
 from manyheads.lens.plot.fonts import Fonts
 
 if TYPE_CHECKING:
@@ -51,20 +40,19 @@ def require() -> None:
         import matplotlib.figure  # noqa: F401
 
 
-def draw(panels: Sequence[Panel], path: Path, *, title: str) -> None:
+def draw(shown: Sequence[panels.Panel], path: Path, *, title: str) -> None:
     """Draw panels in rows of up to three."""
-    draw_figures([Figure("", "", panel) for panel in panels], path, title=title)
+    draw_figures([panels.Figure("", "", panel) for panel in shown], path, title=title)
 
 
-def draw_figures(figures: Sequence[Figure], path: Path, *, title: str) -> None:
+def draw_figures(figures: Sequence[panels.Figure], path: Path, *, title: str) -> None:
     """Draw figures, each panel with its legend."""
     require()
     from matplotlib.figure import Figure as Paper
 
     captions = [fill(figure.legend, 78) for figure in figures]
-    pen = _Pen(
-        Fonts([title, *captions, *(text for each in figures for text in _texts(each.panel))])
-    )
+    texts = [text for each in figures for text in _texts(each.panel)]
+    pen = _Pen(Fonts([title, *captions, *texts]))
     across = min(len(figures), ACROSS if len(figures) != 4 else 2)
     down = -(-len(figures) // across)
     high = HEIGHT + CAPTION * any(captions)
@@ -84,7 +72,7 @@ def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, list):
         for part in value:
             yield from _texts(part)
-    elif is_dataclass(value) and not isinstance(value, Interval):
+    elif is_dataclass(value) and not isinstance(value, panels.Interval):
         yield from _texts(list(vars(value).values()))
     elif isinstance(value, str):
         yield value
@@ -101,14 +89,14 @@ class _Pen:
         clean, font = self.fonts.choose(text, size)
         place.set(text=clean, fontproperties=font, color=colour, parse_math=False)
 
-    def panel(self, axes: "Axes", panel: Panel | Table) -> None:
+    def panel(self, axes: "Axes", panel: panels.Panel | panels.Table) -> None:
         self.write(axes.title, panel.title, SMALL + 1)
         axes.tick_params(which="both", labelsize=SMALL, color=LINE, labelcolor=FAINT)
         for side in axes.spines.values():
             side.set_color(LINE)
-        if not isinstance(panel, Table):
+        if not isinstance(panel, panels.Table):
             self.write(axes.yaxis.label, panel.y)
-        if isinstance(panel, Lines | Heat | Scatter):
+        if isinstance(panel, panels.Lines | panels.Heat | panels.Scatter):
             self.write(axes.xaxis.label, panel.x)
         getattr(self, panel.kind)(axes, panel)
 
@@ -129,7 +117,7 @@ class _Pen:
         for place, name in zip(drawn.get_texts(), names, strict=True):
             self.write(place, name, SMALL - 0.5)
 
-    def lines(self, axes: "Axes", panel: Lines) -> None:
+    def lines(self, axes: "Axes", panel: panels.Lines) -> None:
         for place, curve in enumerate(panel.curves):
             points = [(x, y) for x, y in zip(curve.x, curve.y, strict=True) if y is not None]
             _series(axes, place, points, marked=len(points) <= 40, linewidth=1.4)
@@ -147,7 +135,7 @@ class _Pen:
         if len(panel.curves) > 1:
             self.legend(axes, [curve.name for curve in panel.curves])
 
-    def bars(self, axes: "Axes", panel: Bars) -> None:
+    def bars(self, axes: "Axes", panel: panels.Bars) -> None:
         places = range(len(panel.names))
         axes.bar(places, [v.mean for v in panel.values], color=IDENTITY[0], width=0.65)
         for place, value in zip(places, panel.values, strict=True):
@@ -156,21 +144,16 @@ class _Pen:
             if len(panel.names) > NAMED / 2:
                 continue
             aside = value.low is not None  # of the line of its interval
-            axes.annotate(
-                f"{value.mean:.3g}",
-                (place, value.mean),
-                xytext=(3 if aside else 0, 3),
-                textcoords="offset points",
-                ha="left" if aside else "center",
-                fontsize=SMALL - 1,
-                color=INK,
-            )
+            look: dict[str, Any] = {"ha": "left" if aside else "center", "color": INK}
+            look |= {"textcoords": "offset points", "fontsize": SMALL - 1}
+            shift = (3 if aside else 0, 3)
+            axes.annotate(f"{value.mean:.3g}", (place, value.mean), shift, **look)
         self.names(axes.xaxis, panel.names, 0, 30 if _crowded(panel.names) else 0)
         axes.margins(y=0.12)
         axes.grid(axis="y", color=LINE, linewidth=0.5)
         axes.set_axisbelow(True)
 
-    def heat(self, axes: "Axes", panel: Heat) -> None:
+    def heat(self, axes: "Axes", panel: panels.Heat) -> None:
         from matplotlib.colors import LinearSegmentedColormap
         from matplotlib.ticker import MaxNLocator, NullLocator
 
@@ -181,15 +164,9 @@ class _Pen:
         low, high = _limits(panel)
         # Rows and columns are counted from 1.
         place = (0.5, columns + 0.5, rows + 0.5, 0.5)
-        image = axes.imshow(
-            table,
-            cmap=ramp,
-            vmin=low,
-            vmax=high,
-            aspect="equal" if panel.tile else "auto",
-            interpolation="nearest",
-            extent=place,
-        )
+        look: dict[str, Any] = {"vmin": low, "vmax": high, "interpolation": "nearest"}
+        look["aspect"] = "equal" if panel.tile else "auto"
+        image = axes.imshow(table, cmap=ramp, extent=place, **look)
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_locator(MaxNLocator(integer=True) if panel.numbered else NullLocator())
         if panel.rows:
@@ -206,7 +183,7 @@ class _Pen:
         bar.ax.tick_params(labelsize=SMALL - 1, labelcolor=FAINT)
         bar.outline.set_edgecolor(LINE)
 
-    def scatter(self, axes: "Axes", panel: Scatter) -> None:
+    def scatter(self, axes: "Axes", panel: panels.Scatter) -> None:
         kinds = list(dict.fromkeys(panel.groups)) or [""]
         groups = panel.groups or [""] * len(panel.names)
         for place, kind in enumerate(kinds):
@@ -223,10 +200,10 @@ class _Pen:
         if len(kinds) > 1:
             self.legend(axes, kinds)
 
-    def table(self, axes: "Axes", panel: Table) -> None:
+    def table(self, axes: "Axes", panel: panels.Table) -> None:
         axes.set_axis_off()
         room = WIDE // len(panel.columns)
-        rows = [[cut(written(cell), room) for cell in row] for row in panel.rows]
+        rows = [[cut(panels.written(cell), room) for cell in row] for row in panel.rows]
         if len(rows) > ROWS:
             rest = [f"and {len(rows) - ROWS + 1} more", *[""] * (len(panel.columns) - 1)]
             rows = [*rows[: ROWS - 1], rest]
@@ -235,12 +212,11 @@ class _Pen:
         drawn.auto_set_column_width(list(range(len(panel.columns))))
         for (row, _), cell in drawn.get_celld().items():
             cell.set(edgecolor=LINE, linewidth=0.5)
-            self.write(
-                cell.get_text(), cell.get_text().get_text(), SMALL - 1, INK if row else FAINT
-            )
+            text = cell.get_text()
+            self.write(text, text.get_text(), SMALL - 1, INK if row else FAINT)
 
 
-def _scale(axes: "Axes", panel: Lines) -> None:
+def _scale(axes: "Axes", panel: panels.Lines) -> None:
     """Put ticks at the measured values if there are few."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
@@ -261,18 +237,12 @@ def _series(
     axes: "Axes", place: int, points: Sequence[Sequence[float]], marked: bool = True, **look: Any
 ) -> None:
     """Plot the points of one curve or group, in its colour and with its mark."""
-    axes.plot(
-        [x for x, _ in points],
-        [y for _, y in points],
-        color=IDENTITY[place % len(IDENTITY)],
-        marker=MARKS[place % len(MARKS)] if marked else None,
-        markersize=3.5,
-        label=f"series {place}",
-        **look,
-    )
+    look |= {"color": IDENTITY[place % len(IDENTITY)], "label": f"series {place}"}
+    look |= {"marker": MARKS[place % len(MARKS)] if marked else None, "markersize": 3.5}
+    axes.plot([x for x, _ in points], [y for _, y in points], **look)
 
 
-def _band(axes: "Axes", curve: Curve, colour: str) -> None:
+def _band(axes: "Axes", curve: panels.Curve, colour: str) -> None:
     known = [
         (x, low, high)
         for x, low, high in zip(curve.x, curve.low, curve.high, strict=False)
@@ -287,7 +257,7 @@ def _crowded(names: Sequence[str]) -> bool:
     return sum(map(len, names)) + 2 * len(names) > 52
 
 
-def _limits(panel: Heat) -> tuple[float | None, float | None]:
+def _limits(panel: panels.Heat) -> tuple[float | None, float | None]:
     """Return the values of the first and the last shade; None: minimum and maximum."""
     if panel.scale is not None:
         return panel.scale[0], panel.scale[1]

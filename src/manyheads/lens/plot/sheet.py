@@ -44,22 +44,6 @@ class Sheet:
         return canvas
 
 
-def row_labels(
-    canvas: Canvas, names: Sequence[str], left: float, top: float, step: float, size: float
-) -> None:
-    """Write names right-aligned at `left`, one below the other."""
-    for index, text in enumerate(names):
-        middle = top + (index + 0.5) * step
-        canvas.write(left - 0.1, middle, text, size, INK, ha="right", va="center_baseline")
-
-
-def write_number(canvas: Canvas, x: float, y: float, weight: float, peak: float) -> None:
-    """Write a weight into its cell, in a colour with enough contrast."""
-    ink = "white" if abs(weight) > 0.5 * peak else INK
-    shown = round(weight, 2) + 0.0  # no minus in front of 0.00
-    canvas.write(x, y, f"{shown:.2f}", 7.5, ink, ha="center", va="center_baseline")
-
-
 def thumbnails(layer: MapView) -> list[Matrix]:
     """Return the mean over heads and the heads; of a single head, only that one."""
     return [layer.mean, *(layer.weights if len(layer.weights) > 1 else [])]

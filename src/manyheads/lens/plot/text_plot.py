@@ -9,15 +9,7 @@ from manyheads.lens.labels import cut, labels
 from manyheads.lens.plot.canvas import Canvas
 from manyheads.lens.plot.fonts import Fonts
 from manyheads.lens.plot.gallery import Gallery, peak_of
-from manyheads.lens.plot.sheet import (
-    BARS,
-    HEADLINE,
-    MARGIN,
-    Sheet,
-    row_labels,
-    thumbnails,
-    write_number,
-)
+from manyheads.lens.plot.sheet import BARS, HEADLINE, MARGIN, Sheet, thumbnails
 from manyheads.lens.view.text_view import MapView, Matrix, TextView, clearest
 
 SMALLEST = 0.1  # weight that is written into its cell
@@ -69,15 +61,9 @@ def plot_text(
     top = sheet.below_title + 0.3 + above
     bottom = top + line * len(rows)
     matrices = [thumbnails(found) for found in maps]
-    gallery = Gallery(
-        fonts,
-        [f"layer {found.layer}" for found in maps],
-        matrices,
-        maps.index(large),
-        sheet.inner,
-        (cell * len(columns), line * len(rows)),
-        peak_of([matrix for row in matrices for matrix in row]),
-    )
+    layers, shape = [f"layer {found.layer}" for found in maps], (right - left, bottom - top)
+    peak = peak_of([matrix for row in matrices for matrix in row])
+    gallery = Gallery(fonts, layers, matrices, maps.index(large), sheet.inner, shape, peak)
     canvas = sheet.canvas(bottom + 0.4 + gallery.height)
     peak = peak_of([large.mean])
     canvas.matrix(large.mean, left, top, right - left, bottom - top, peak)
@@ -86,8 +72,14 @@ def plot_text(
         canvas.rectangle(x, y, cell, line, fill=False, ec=LINK, lw=1.4)
     if line >= 0.25:
         _numbers(canvas, large.mean, (left, top, cell, line), peak)
-    row_labels(canvas, rows, left, top, line, size)
-    _column_labels(canvas, columns, left, top, cell, size, angle)
+    canvas.row_labels(rows, left, top, line, size)
+    for index, text in enumerate(columns):
+        middle = left + (index + 0.5) * cell
+        if angle == 45:  # begins above the middle of its column
+            x, y, side, foot, mode = middle - 0.05, top - 0.1, "left", "center", "anchor"
+        else:
+            x, y, side, foot, mode = middle, top - 0.08, "center", "bottom", "default"
+        canvas.write(x, y, text, size, INK, rotation=angle, rotation_mode=mode, ha=side, va=foot)
     canvas.scale(left, bottom + 0.1, peak)
     if chances:
         canvas.bars(chances, right + 0.2, top, line)
@@ -112,25 +104,6 @@ def _of_layer(maps: Sequence[MapView], layer: int) -> MapView:
     raise UsageError(f"There is no layer {layer}. Layers of {maps[0].kind!r} attention: {layers}.")
 
 
-def _column_labels(
-    canvas: Canvas,
-    names: Sequence[str],
-    left: float,
-    top: float,
-    step: float,
-    size: float,
-    angle: int,
-) -> None:
-    """Write names above `top`, one per column."""
-    for index, text in enumerate(names):
-        middle = left + (index + 0.5) * step
-        if angle == 45:  # begins above the middle of its column
-            x, y, side, foot, mode = middle - 0.05, top - 0.1, "left", "center", "anchor"
-        else:
-            x, y, side, foot, mode = middle, top - 0.08, "center", "bottom", "default"
-        canvas.write(x, y, text, size, INK, rotation=angle, rotation_mode=mode, ha=side, va=foot)
-
-
 def _numbers(canvas: Canvas, weights: Matrix, first: Sequence[float], peak: float) -> None:
     """Write weights that are not small into their cells; `first` is the box of the first cell."""
     left, top, width, height = first
@@ -138,4 +111,4 @@ def _numbers(canvas: Canvas, weights: Matrix, first: Sequence[float], peak: floa
         for across, weight in enumerate(row):
             if weight >= SMALLEST:
                 x, y = left + (across + 0.5) * width, top + (down + 0.5) * height
-                write_number(canvas, x, y, weight, peak)
+                canvas.number(x, y, weight, peak)

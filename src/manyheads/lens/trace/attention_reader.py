@@ -66,11 +66,6 @@ class Attention:
         return self.record.layer_id
 
     @property
-    def implied(self) -> bool:
-        """Whether the map was never formed, as in linear attention."""
-        return self.layer_id.kind.endswith("(implied)")
-
-    @property
     def partition(self) -> Partition | None:
         """How tokens are divided into windows; None if all attend to all."""
         return self.record.partition

@@ -97,20 +97,9 @@ def head_steps(trace: Trace, site: str, head: int, row: int) -> HeadSteps:
     parts = weights[:, None] * v
     output = parts.sum(dim=0)
     shares = parts @ output / output.square().sum().clamp_min(1e-30)
-    return HeadSteps(
-        site,
-        head,
-        row,
-        len(q),
-        cut.keys.tolist(),
-        significant(products),
-        significant(scores),
-        None if bias is None else significant(bias.float()),
-        None if mask is None else mask.tolist(),
-        significant(weights),
-        significant(v.norm(dim=-1)),
-        significant(shares),
-        significant(q),
-        significant(k[int(weights.argmax())]),
-        significant(output),
-    )
+    added = None if bias is None else significant(bias.float())
+    allowed = None if mask is None else mask.tolist()
+    begin = cut.keys.tolist(), significant(products), significant(scores), added, allowed
+    strongest = k[int(weights.argmax())]
+    end = map(significant, (weights, v.norm(dim=-1), shares, q, strongest, output))
+    return HeadSteps(site, head, row, len(q), *begin, *end)

@@ -49,9 +49,8 @@ def pack(maps: Sequence[MapView], budget: int = BUDGET) -> Packed:
     levels = 10**DECIMALS
     whole = [np.rint(levels * matrix).astype(np.uint16).ravel() for matrix in matrices]
     numbers = np.concatenate([np.zeros(0, np.uint16), *whole])
-    text = _squeeze(
-        (numbers & 255).astype(np.uint8).tobytes() + (numbers >> 8).astype("u1").tobytes()
-    )
+    low_bytes, high_bytes = ((numbers >> shift & 255).astype("u1").tobytes() for shift in (0, 8))
+    text = _squeeze(low_bytes + high_bytes)
     if len(text) <= budget:
         return Packed("decimals", levels, count, rows, text)
     # The size grows with the number of levels, so binary search finds the most that fit.

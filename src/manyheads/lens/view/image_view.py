@@ -91,10 +91,8 @@ class ImageView:
         """Arrange values of cells or tokens on a grid; drop leading tokens without position."""
         assert grid is not None
         view = self.grids[grid]
-        laid = values[len(values) - view.rows * view.columns :]
-        return [
-            list(laid[first : first + view.columns]) for first in range(0, len(laid), view.columns)
-        ]
+        laid, across = values[len(values) - view.rows * view.columns :], view.columns
+        return [list(laid[first : first + across]) for first in range(0, len(laid), across)]
 
     def to_json(self) -> dict[str, Any]:
         """Convert the view to JSON types."""
@@ -238,7 +236,9 @@ def _what(layer: Attention, key_grid: TokenGrid) -> str:
         what = "{} to {} x {} keys, convolved with a stride".format(whose, *key_grid.shape)
     else:
         what = f"{whose} to all of them"
-    return f"{what}, as linear attention implies it" if layer.implied else what
+    # The map of linear attention is never formed.
+    implied = layer.layer_id.kind.endswith("(implied)")
+    return f"{what}, as linear attention implies it" if implied else what
 
 
 def _rollout(layers: Sequence[Attention], pool: Attention | None) -> Attribution:
@@ -250,26 +250,19 @@ def _rollout(layers: Sequence[Attention], pool: Attention | None) -> Attribution
     return Attribution("rollout", legend, None, grid, rollout(layers, start))
 
 
-def _overlay(attribution: Attribution, layout: _Layout) -> OverlayView:
+def _overlay(own: Attribution, layout: _Layout) -> OverlayView:
     """Convert the attribution of tokens to the cells of a grid."""
-    number, groups = layout.number(attribution.grid), layout.groups(attribution.grid)
-    extra = len(attribution.grid.extra)
-    values = attribution.values[-(attribution.grid.count - extra) :].float()
+    number, groups = layout.number(own.grid), layout.groups(own.grid)
+    extra = len(own.grid.extra)
+    values = own.values[-(own.grid.count - extra) :].float()
     index = groups.index[extra:] - extra
     cells = torch.zeros(groups.count - extra).index_add_(0, index, values)
-    if attribution.merged == "mean":
+    if own.merged == "mean":
         cells = cells / torch.bincount(index)
-    if attribution.scaled != "as they are":
-        whole = cells.sum() if attribution.scaled == "share" else cells.max()
+    if own.scaled != "as they are":
+        whole = cells.sum() if own.scaled == "share" else cells.max()
         cells = cells / whole if whole > 0 else cells
-    return OverlayView(
-        attribution.name,
-        attribution.legend,
-        attribution.target,
-        number,
-        significant(cells),
-        attribution.signed,
-    )
+    return OverlayView(own.name, own.legend, own.target, number, significant(cells), own.signed)
 
 
 def _start(grid: TokenGrid, pool: Attention | None) -> tuple[Float[Tensor, " token"], str]:

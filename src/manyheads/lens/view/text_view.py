@@ -16,7 +16,7 @@ from manyheads.errors import UsageError
 from manyheads.lens.measures.alignment_head import AlignmentView
 from manyheads.lens.panels import Figure
 from manyheads.lens.rounding import rounded, significant
-from manyheads.lens.trace.attention_reader import BUDGET, Attention, Groups, attentions, side_limit
+from manyheads.lens.trace.attention_reader import BUDGET, Groups, attentions, side_limit
 from manyheads.lens.trace.gates import GateMap, gate_maps
 from manyheads.lens.trace.grids import Box
 from manyheads.nn.recording.trace import LayerId, Trace
@@ -175,23 +175,16 @@ def text_view(
             raise UsageError(f"{len(tokens)} {name} tokens have {len(given)} spans.")
     read = [start, *output[:-1]]
     found = attentions(trace)
-    most = _limit(found, budget)
+    most = min(side_limit(found, budget), TOKENS)
     long_source, long_output = (-(-len(tokens) // most) for tokens in (source, output))
     sources = _Side(source, source_spans, long_source)
     outputs = _Side(output, output_spans, long_output)
     before = _Side(read, None if output_spans is None else [None, *output_spans[:-1]], long_output)
+    step = "from the step that predicts each output word"
     sides = {
         "encoder self": (sources, sources, "from each source word to the source"),
-        "decoder self": (
-            outputs,
-            before,
-            "from the step that predicts each output word to the words before it",
-        ),
-        "decoder cross": (
-            outputs,
-            sources,
-            "from the step that predicts each output word to the source",
-        ),
+        "decoder self": (outputs, before, f"{step} to the words before it"),
+        "decoder cross": (outputs, sources, f"{step} to the source"),
     }
     maps = []
     for each in found:
@@ -233,8 +226,8 @@ def text_view(
         [round(p, 6) for p in probabilities],
         maps,
         [
-            _gate_view(found, read if found.layer_id.stack == "decoder" else source)
-            for found in gate_maps(trace)
+            _gate_view(e, read if e.layer_id.stack == "decoder" else source)
+            for e in gate_maps(trace)
         ],
         notes,
     )
@@ -260,20 +253,9 @@ def text_overlay(
     wide = -(-len(columns) // TOKENS)
     groups = Groups.of(len(columns), wide)
     shown = torch.zeros(len(weights), groups.count).index_add_(1, groups.index, weights.float())
-    return TextOverlay(
-        name,
-        legend,
-        _joined(rows, size),
-        _joined(columns, wide),
-        significant(shown),
-        signed,
-        _covered(row_spans, size),
-        _covered(column_spans, wide),
-    )
-
-
-def _limit(attentions: Sequence[Attention], budget: int) -> int:
-    return min(side_limit(attentions, budget), TOKENS)
+    labels = _joined(rows, size), _joined(columns, wide)
+    spans = _covered(row_spans, size), _covered(column_spans, wide)
+    return TextOverlay(name, legend, *labels, significant(shown), signed, *spans)
 
 
 def _joined(tokens: Sequence[str], size: int) -> list[str]:

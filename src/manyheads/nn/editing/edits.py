@@ -5,7 +5,7 @@ Stacks and kinds are those of legends; layers and heads count from 1, tokens and
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
 import torch
@@ -29,6 +29,8 @@ from manyheads.nn.recording.trace import LayerId, Trace
 
 Part = Float[Tensor, "row *head token size"]
 Function = Callable[[Tensor], Tensor]
+Number = int | None  # None: all heads, or all rows
+Indices = Sequence[int] | None  # None: all
 LONGEST = 200  # characters of a site's name
 
 
@@ -53,9 +55,9 @@ class Site:
 
     site: LayerId
     edits: "Edit"
-    head_number: int | None = None
+    head_number: Number = None
     tokens: tuple[int, ...] | None = None
-    row: int | None = None
+    row: Number = None
     change: Change | None = None
     fired: bool = False
     seen: set[int] = field(default_factory=set)  # tokens that were changed
@@ -76,13 +78,11 @@ class Site:
         vectors = [self._recorded(each).flatten(0, -2) for each in traces]
         self.replace(torch.cat(vectors).mean(dim=0))
 
-    def take(self, source: Trace, row: int = 0, tokens: Sequence[int] | None = None) -> None:
+    def take(self, source: Trace, row: int = 0, tokens: Indices = None) -> None:
         """Replace it by that of a row of a trace, token by token: see `replace`."""
         self.replace(source, row, tokens)
 
-    def replace(
-        self, source: Trace | Tensor, row: int | None = None, tokens: Sequence[int] | None = None
-    ) -> None:
+    def replace(self, source: Trace | Tensor, row: Number = None, tokens: Indices = None) -> None:
         """Replace it.
 
         Args:
@@ -175,11 +175,7 @@ class Site:
 class AttentionSite:
     """One attention: its map, and its queries, keys and values, of all heads or of one."""
 
-    edits: "Edit"
-    layer_id: LayerId
-    head: int | None
-    tokens: tuple[int, ...] | None
-    row: int | None
+    whole: Site  # of its kind, with the chosen head, tokens and row
 
     def pattern(self, value: Function | Trace | Tensor) -> None:
         """Replace the map: a function gets (row, head, query, key), or without the head axis.
@@ -202,8 +198,9 @@ class AttentionSite:
         self._set("v", value)
 
     def _set(self, part: str, value: Function | Trace | Tensor) -> None:
-        site = LayerId(self.layer_id.stack, self.layer_id.layer, f"{self.layer_id.kind} {part}")
-        one = Site(site, self.edits, self.head, self.tokens, self.row)
+        own = self.whole.site
+        site = LayerId(own.stack, own.layer, f"{own.kind} {part}")
+        one = replace(self.whole, site=site, seen=set())
         if isinstance(value, Trace | Tensor) or not callable(value):
             one.replace(value)
         else:
@@ -224,33 +221,20 @@ class Edit:
         stack: str,
         layer: int,
         kind: str,
-        head: int | None,
+        head: Number,
         *,
-        tokens: Sequence[int] | None = None,
-        row: int | None = None,
+        tokens: Indices = None,
+        row: Number = None,
     ) -> Site:
         """Choose a head's output, before the output projection; None: of all, in one tensor."""
         return self._site(stack, layer, f"{kind} {HEAD}", head, tokens, row)
 
-    def state(
-        self,
-        stack: str,
-        layer: int,
-        *,
-        tokens: Sequence[int] | None = None,
-        row: int | None = None,
-    ) -> Site:
+    def state(self, stack: str, layer: int, *, tokens: Indices = None, row: Number = None) -> Site:
         """Choose the residual stream after a layer; layer 0 is what enters the first."""
         return self._site(stack, layer, STATE, None, tokens, row, first=0)
 
     def added(
-        self,
-        stack: str,
-        layer: int,
-        part: str,
-        *,
-        tokens: Sequence[int] | None = None,
-        row: int | None = None,
+        self, stack: str, layer: int, part: str, *, tokens: Indices = None, row: Number = None
     ) -> Site:
         """Choose what "attention", "cross" or "feedforward" adds to the residual stream."""
         if part not in PARTS:
@@ -262,14 +246,13 @@ class Edit:
         stack: str,
         layer: int,
         kind: str,
-        head: int | None = None,
+        head: Number = None,
         *,
-        tokens: Sequence[int] | None = None,
-        row: int | None = None,
+        tokens: Indices = None,
+        row: Number = None,
     ) -> AttentionSite:
         """Choose an attention, or one head of it."""
-        one = self._site(stack, layer, kind, head, tokens, row)
-        return AttentionSite(self, one.site, head, one.tokens, row)
+        return AttentionSite(self._site(stack, layer, kind, head, tokens, row))
 
     def resume(self, stack: str, layer: int, state: Tensor) -> None:
         """Let an encoder go on behind a layer, from 1, with its state (1 or row, token, dim).
@@ -287,9 +270,7 @@ class Edit:
         """Choose the site of a record, with all of its heads."""
         return Site(site, self)
 
-    def site(
-        self, name: str, *, tokens: Sequence[int] | None = None, row: int | None = None
-    ) -> Site:
+    def site(self, name: str, *, tokens: Indices = None, row: Number = None) -> Site:
         """Choose a site by its name, such as "decoder layer 3 cross head 2".
 
         Raises:
@@ -318,10 +299,9 @@ class Edit:
         stack: str,
         layer: int,
         kind: str,
-        head: int | None,
-        tokens: Sequence[int] | None,
-        row: int | None,
-        *,
+        head: Number,
+        tokens: Indices,
+        row: Number,
         first: int = 1,
     ) -> Site:
         for name, number, least in (("layer", layer, first), ("head", head, 1), ("row", row, 0)):
@@ -430,7 +410,7 @@ def zeroed(names: Sequence[str]) -> Iterator[None]:
         yield
 
 
-def recorded(trace: Trace, site: LayerId, head: int | None = None) -> Tensor:
+def recorded(trace: Trace, site: LayerId, head: Number = None) -> Tensor:
     """Return the tensor that a recorder of states kept at a site, (row, token, size).
 
     Steps of one row are joined; with `head` its own, else (row, head, token, size) where there are
@@ -463,9 +443,7 @@ def recorded(trace: Trace, site: LayerId, head: int | None = None) -> Tensor:
     return x if head is None else x[:, head - 1]
 
 
-def _replacement(
-    site: Site, value: Tensor, row: int | None, tokens: Sequence[int] | None
-) -> Change:
+def _replacement(site: Site, value: Tensor, row: Number, tokens: Indices) -> Change:
     """Look up the new value of selected rows and tokens."""
     if value.is_inference() and not torch.is_inference_mode_enabled():
         value = value.clone()  # so that gradients can be computed behind it

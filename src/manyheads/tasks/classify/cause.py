@@ -7,10 +7,11 @@ from torch import Tensor
 
 from manyheads.asks.look_request import LookRequest
 from manyheads.errors import UsageError, nearest
-from manyheads.lens.cause.cause_figures import GROUP, Columns, part_figures, patch_figures
+from manyheads.lens.cause.cause_figures import Columns, part_figures, patch_figures
 from manyheads.lens.cause.contributions import contributions
 from manyheads.lens.cause.patching import Run
-from manyheads.lens.panels import Figure, Heat
+from manyheads.lens.described_figures import figure
+from manyheads.lens.panels import Figure
 from manyheads.nn.recording.attention_record import AttentionRecord
 from manyheads.nn.recording.token_grid import TokenGrid
 from manyheads.nn.recording.trace import record
@@ -85,18 +86,9 @@ def _why(
     figures = part_figures(found, names, groups, question)
     sums: Any = sum(each.sum(dim=0) for each in found.sources.values())
     if found.sources:
-        heat = Heat(
-            f"Patches: {question}",
-            "",
-            "",
-            [[round(value, 4) for value in row] for row in sums[extra:].view(grid.shape).tolist()],
-            signed=True,
-        )
-        legend = (
-            "what all heads write from each patch, weight times value, into the difference of the "
-            "two logits; a patch of a later layer has seen the others"
-        )
-        figures.insert(1, Figure(GROUP, legend, heat))
+        table = sums[extra:].view(grid.shape).tolist()
+        values = [[round(value, 4) for value in row] for row in table]
+        figures.insert(1, figure("parts-of-patches", {"question": question}, values=values))
     return figures
 
 
