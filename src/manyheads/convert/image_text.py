@@ -55,7 +55,6 @@ class _Tokens:
     settings: dict[str, Any]  # tokenizer_config.json, or special_tokens_map.json
 
     def special(self, key: str, folder: Path) -> int:
-        """Return the id of a special token, such as that of "eos_token"."""
         name = self.settings.get(key)
         name = name.get("content") if isinstance(name, dict) else name
         found = self.tokenizer.number(name) if isinstance(name, str) else None
@@ -166,13 +165,13 @@ def _captioner(
     config: CaptionerConfig, source: Source
 ) -> tuple[CaptionRecipe, CaptionerConfig, list[str]]:
     about = {**source.about["decoder"], **source.about}
-    search, remarks = read_search(source.where, about, config, UNLIMITED)
-    config = replace(config, start=search.start)
+    decode, start, remarks = read_search(source.where, about, config, UNLIMITED)
+    config = replace(config, start=start)
     kind = str(source.about["encoder"]["model_type"])
     tables, more = _tables("captioner-vit-ti", config, source, kind)
     data = f"{CONVERTED}{source.origin}"
     captions = CaptionData(train=data, valid=data)
-    recipe = CaptionRecipe(task="caption", data=captions, decode=search.decode, **tables)
+    recipe = CaptionRecipe(task="caption", data=captions, decode=decode, **tables)
     return recipe, config, [*remarks, *more]
 
 

@@ -3,7 +3,7 @@
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from annotated_types import Ge, Gt, Le
 from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
@@ -46,17 +46,13 @@ class _Search(BaseModel):
     top_p: Annotated[FiniteFloat, Gt(0), Le(1)] = 1.0
 
 
-class Found(NamedTuple):
-    """Of a generation configuration: the [decode] table, and the token that starts an output."""
-
-    decode: DecodeConfig
-    start: int
-
-
 def read_search(
     folder: Path, about: Mapping[str, Any], config: DecoderConfig, unlimited: str
-) -> tuple[Found, list[str]]:
-    """Make a [decode] table of their generation configuration; say what it leaves out.
+) -> tuple[DecodeConfig, int, list[str]]:
+    """Make a [decode] table of their generation configuration.
+
+    Returns:
+        The table, the token that starts an output, and what the table leaves out.
 
     Args:
         folder: of the model.
@@ -131,7 +127,7 @@ def read_search(
         remarks.append("Their search samples with beams (do_sample); ours takes the best.")
     decode = validated(DecodeConfig, values, where, "The settings do not go together.")
     start = read.decoder_start_token_id
-    return Found(decode, config.start if start is None else start), remarks
+    return decode, config.start if start is None else start, remarks
 
 
 def _checked_search(settings: Mapping[str, Any], where: Path) -> _Search:

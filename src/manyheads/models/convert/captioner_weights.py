@@ -16,13 +16,7 @@ from torch import Tensor
 from manyheads.errors import UsageError
 from manyheads.models.captioner import CaptionerConfig
 from manyheads.models.convert import clip_weights, dinov2_weights, hf
-from manyheads.models.convert.converter import (
-    ACTIVATION_NAMES,
-    Converter,
-    keys,
-    name_map,
-    table,
-)
+from manyheads.models.convert.converter import ACTIVATION_NAMES, Converter, keys, name_map, table
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
 from manyheads.models.convert.layers import packed, prefixed
 from manyheads.models.vit import VitConfig

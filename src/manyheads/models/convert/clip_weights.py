@@ -11,12 +11,7 @@ import torch
 from manyheads.errors import UsageError
 from manyheads.models.convert.converter import ACTIVATION_NAMES, Converter, keys, name_map
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
-from manyheads.models.convert.layers import (
-    encoder_blocks,
-    grid_positions,
-    hf_vit_shape,
-    patches,
-)
+from manyheads.models.convert.layers import encoder_blocks, grid_positions, hf_vit_shape, patches
 from manyheads.models.matcher import MatcherConfig
 from manyheads.models.vit import VitConfig
 
@@ -215,7 +210,6 @@ def refuse_texts(weights: ForeignTensors) -> None:
 
 
 def _attention_pool(weights: ForeignTensors, theirs: str) -> State:
-    """Take the pool with a learned query, whose attention is torch's own."""
     state = {"pool.query": weights.take(f"{theirs}.probe")}
     for part in ("weight", "bias"):
         state[f"pool.attention.qkv.{part}"] = weights.take(f"{theirs}.attention.in_proj_{part}")
