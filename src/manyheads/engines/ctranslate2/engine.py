@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import torch
@@ -63,7 +64,7 @@ class CTranslate2Engine:
 
         try:
             most = None if config.positions == "rotary" else positions(folder, config)
-            return CTranslate2Model(config, make, token_names(folder), folder.model, most)
+            return CTranslate2Model(config, make, token_names(folder), cache(folder.model), most)
         except (RuntimeError, ValueError) as error:
             raise FolderError(
                 f"CTranslate2 cannot load {path}: {error}. Export the model again."

@@ -62,9 +62,19 @@ class GraphEngine(ABC):
         """Open the file of a graph."""
 
     def load(self, folder: ModelFolder, image_size: tuple[int, int] | None) -> nn.Module:
-        """Open a session for each graph; without a number of threads, as torch chooses it."""
+        """Open a session for each graph; without a number of threads, as torch chooses it.
+
+        Raises:
+            UsageError: another image size than the graph's.
+        """
         path = engine_files(folder, self.name)
-        _same_size(folder, image_size)
+        image = None if image_size is None else folder.preprocessing()
+        if image is not None and image_size != (image.height, image.width):
+            height, width = image_size
+            raise UsageError(
+                f"`image_size` is {height} x {width}, and the exported graph of {folder.name} "
+                f"takes {image.height} x {image.width}: leave it out, or use engine='torch'."
+            )
         files = read_graphs(path)
         kind = MODELS.get(frozenset(files))
         if kind is None:
@@ -99,20 +109,3 @@ class OnnxEngine(GraphEngine):
     def session(self, path: Path, threads: int) -> Session:
         """Open the file of a graph."""
         return OnnxSession(path, threads)
-
-
-def _same_size(folder: ModelFolder, image_size: tuple[int, int] | None) -> None:
-    """Refuse another image size than the graph's.
-
-    Raises:
-        UsageError: it is another.
-    """
-    if image_size is None:
-        return
-    image = folder.preprocessing()
-    if image_size != (image.height, image.width):
-        raise UsageError(
-            f"`image_size` is {image_size[0]} x {image_size[1]}, and the exported graph of "
-            f"{folder.name} takes {image.height} x {image.width}: leave it out, or use "
-            "engine='torch'."
-        )
