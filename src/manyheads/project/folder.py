@@ -1,6 +1,7 @@
 """A run folder is a model folder: written piece by piece atomically, checked when it is read."""
 
 import math
+import os
 import platform
 import sys
 from collections.abc import Iterable, Mapping
@@ -27,11 +28,11 @@ from manyheads.models.resize import resize
 from manyheads.nn.layers.linear import pack
 from manyheads.project.base_recipe import Converted, Recipe, read_recipe
 from manyheads.project.capacity import at_most
-from manyheads.project.hashes import check_hashes
 from manyheads.project.hub_name import hub_name_of
 from manyheads.project.migrate import RENAMED, rename
 from manyheads.project.paths import shipped
 from manyheads.project.plugins import LOADED, home
+from manyheads.project.recipe_limits import short
 from manyheads.project.registry import find_task
 from manyheads.project.sentencepiece_files import Vocabularies, need_vocabularies, sizes, tokenizers
 from manyheads.project.toml_file import read_toml
@@ -51,31 +52,15 @@ LEFT_OUT = "left_out.txt"  # images that could not be read, and why
 AGAIN = "Copy the folder again."
 OWN = ".manyheads-"  # what comes and goes while a run is at work: a lock, unfinished files
 CACHE = f"{OWN}cache"  # what training made of a large corpus; gone when it has finished
+FOREIGN = ("hf", "marian")  # folders of other libraries' own files
 HASHED = (
-    "recipe.toml",
-    "model.safetensors",
-    "tokenizer.model",
-    "source.model",
-    "target.model",
-    "characters.json",
-    "preprocessing.json",
-    "labels.json",
+    *("recipe.toml", "model.safetensors", "tokenizer.model", "source.model", "target.model"),
+    *("characters.json", "preprocessing.json", "labels.json"),
 )
 UNHASHED = (
-    "manyheads.json",
-    "README.md",
-    "metrics.jsonl",
-    "evaluations.jsonl",
-    "start.json",
-    HELD_OUT,
-    LEFT_OUT,
-    "state",
-    "events",
-    "engines",
-    "marian",
-    "hf",
+    *("manyheads.json", "README.md", "metrics.jsonl", "evaluations.jsonl", "start.json"),
+    *(HELD_OUT, LEFT_OUT, "state", "events", "engines", *FOREIGN),
 )
-FOREIGN = ("hf", "marian")  # folders of other libraries' own files
 
 
 class Hashes(BaseModel, extra="allow"):
@@ -489,12 +474,32 @@ def versions() -> dict[str, str]:
     }
 
 
-def read_json(path: Path) -> Any:
-    """Read a JSON file of a folder."""
-    return _read_json(path, AGAIN)
+def check_hashes(record: Path, hashes: Mapping[str, str], again: str) -> None:
+    """Check that the files beside a record are there, inside its folder, and as they were written.
+
+    Args:
+        record: the JSON file that has the hashes.
+        hashes: the sha256 of each file, by its path from the record's folder.
+        again: what to do about a file that is not.
+
+    Raises:
+        FolderError: one is not.
+    """
+    for name, expected in hashes.items():
+        path = record.parent / name
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            raise FolderError(f"{record}, sha256: {short(name)} is not in the folder. {again}")
+        if not os.path.isfile(path):  # noqa: PTH113 - Path raises on a name too long
+            raise FolderError(f"{path} is missing. {again}")
+        if sha256(path) != expected:
+            raise FolderError(
+                f"{path} is not the file that was written with this model (its sha256 differs): it "
+                f"was changed or cut off. {again}"
+            )
 
 
-def _read_json(path: Path, again: str) -> Any:
+def read_json(path: Path, again: str = AGAIN) -> Any:
+    """Read a JSON file of a folder; `again` says what to do if it is damaged."""
     try:
         return loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -507,7 +512,7 @@ def read_versioned(path: Path, newest: int, again: str) -> dict[str, Any]:
     Raises:
         FolderError: it is damaged, or of another version; `again` says what to do.
     """
-    stored = _read_json(path, again)
+    stored = read_json(path, again)
     version = stored.get("format_version") if isinstance(stored, dict) else None
     if type(version) is not int or not 1 <= version <= newest:
         raise FolderError(
