@@ -50,11 +50,7 @@ def _documented(**example: Any) -> dict[str, Any]:
 
 
 def _text(given: dict[str, Any], name: str, default: str | None = None) -> str:
-    """Return a field that is a text.
-
-    Raises:
-        UsageError: it is missing, or something else.
-    """
+    """Return a field that must be a text."""
     value = given.get(name, default)
     if not isinstance(value, str):
         raise UsageError(f"{name} is {'missing' if value is None else 'not a text'}.")
@@ -197,8 +193,7 @@ _TAG = re.compile(r"[A-Za-z_][\w.:-]{0,63}")
 def _glossaries(http: HttpRequest) -> Glossaries:
     """Return the glossaries that clients keep; they are gone when the server stops.
 
-    Raises:
-        ProblemError: replicas on several machines would not find them.
+    Replicas on several machines have none: they would not find them.
     """
     kept: Glossaries | None = getattr(http.app.state, "glossaries", None)
     if kept is None:
@@ -207,8 +202,7 @@ def _glossaries(http: HttpRequest) -> Glossaries:
 
 
 @deepl.post(
-    "/translate",
-    openapi_extra=_documented(text=["A man is cleaning a window."], target_lang="DE"),
+    "/translate", openapi_extra=_documented(text=["A man is cleaning a window."], target_lang="DE")
 )
 async def translate_texts_of_deepl(http: HttpRequest) -> Response:
     """Translate texts, with tags of HTML or XML in them if `tag_handling` says so."""
