@@ -94,9 +94,15 @@ def from_images(
         with misfits(origin.where):
             config, state = plan.convert(settings, origin.tensors)
             named = config.height, config.width
-            if image_size is None and plan.prepared.size not in (None, named):
-                _check_size(plan, named, origin.where)
-            size = image_size or plan.prepared.size or named
+            theirs = plan.prepared.size
+            fixed = image_size is None and plan.architecture in FIXED
+            if fixed and theirs and theirs != named:
+                raise UsageError(
+                    f"{origin.where} prepares images of {theirs[0]} x {theirs[1]} pixels "
+                    f"(preprocessor_config.json), but its model is for {named[0]} x {named[1]} "
+                    "(config.json): choose one with `image_size`."
+                )
+            size = image_size or theirs or named
             if max(size) > LARGEST:
                 raise UsageError(
                     f"Images of {size[0]} x {size[1]} pixels are asked for; supported are up to "
@@ -203,17 +209,6 @@ def _pretrained(source: Source) -> Mapping[str, Any]:
     about = source.about
     is_first = "pretrained_cfg" not in about and {"input_size", "mean"} & about.keys()
     return about if is_first else table(source.about, "pretrained_cfg")
-
-
-def _check_size(plan: _Plan, model: Size, where: Path) -> None:
-    """Refuse images of another size than the model's, where theirs does."""
-    if plan.architecture in FIXED:
-        wanted = plan.prepared.size or model
-        raise UsageError(
-            f"{where} prepares images of {wanted[0]} x {wanted[1]} pixels "
-            f"(preprocessor_config.json), but its model is for {model[0]} x {model[1]} "
-            "(config.json): choose one with `image_size`."
-        )
 
 
 def _without_name(library: str, where: Path, known: Sequence[Family]) -> str:

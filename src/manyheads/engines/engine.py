@@ -3,14 +3,16 @@
 torch is the first engine; exports behind the same predictor join it here by name.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from importlib.metadata import version
+from importlib.util import find_spec
 from typing import Any, Protocol, cast
 
 import torch
 from torch import nn
 
-from manyheads.errors import UsageError, nearest
+from manyheads.errors import MissingExtraError, UsageError, nearest
 from manyheads.project.folder import ModelFolder
 from manyheads.registration import imported, register
 from manyheads.train.device import find_device, inference_threads, limited_threads, memory_errors
@@ -143,3 +145,15 @@ def find_engine(name: str) -> type[Engine]:
         hint = nearest(name, ENGINES)
         raise UsageError(f"There is no engine {name!r}{hint}Engines: {', '.join(ENGINES)}.")
     return cast(type[Engine], imported(ENGINES, name))
+
+
+def need(packages: Sequence[str], *, extra: str) -> dict[str, str]:
+    """Check that packages are installed, and return their versions.
+
+    Raises:
+        MissingExtraError: one is not.
+    """
+    for package in packages:
+        if find_spec(package) is None:
+            raise MissingExtraError(package=package, extra=extra)
+    return {package: version(package) for package in packages}

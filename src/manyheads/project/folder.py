@@ -134,24 +134,21 @@ class ModelFolder:
         try:
             self.recipe = read_recipe(path / "recipe.toml", stored=True)
         except RecipeError as error:
-            self._refuse_without_plugins(error)
-            raise
-        if unknown := set(_hashed(path, self.recipe)) - self.manifest["sha256"].keys():
-            raise FolderError(
-                f"{manifest}, sha256: there is no hash of {', '.join(sorted(unknown))}. Copy the "
-                "folder again."
-            )
-
-    def _refuse_without_plugins(self, error: RecipeError) -> None:
-        """Name the plugins that the model needs; a folder never causes an import by itself."""
-        missing = [name for name in self.manifest.get("plugins", []) if name not in sys.modules]
-        if missing:
+            # The plugins that the model needs; a folder never causes an import by itself.
+            missing = [each for each in self.manifest.get("plugins", []) if each not in sys.modules]
+            if not missing:
+                raise
             given = " ".join(f"`plugin={name}`" for name in missing)
             raise FolderError(
                 f"{self.path} needs a plugin that is not loaded: {', '.join(missing)}. If you "
                 f"trust it, give {given}; of a single file its path: "
                 f"`plugin=FOLDER/{missing[0]}.py`. In Python, import it first."
             ) from error
+        if unknown := set(_hashed(path, self.recipe)) - self.manifest["sha256"].keys():
+            raise FolderError(
+                f"{manifest}, sha256: there is no hash of {', '.join(sorted(unknown))}. Copy the "
+                "folder again."
+            )
 
     @property
     def name(self) -> str:
@@ -230,9 +227,7 @@ class ModelFolder:
         found = need_vocabularies(self.path)
         config = self.recipe.config()
         for (name, tokenizer), key in zip(found.items(), sizes(found), strict=True):
-            expected = getattr(config, key, None)
-            if len(tokenizer) != expected:
-                raise self._another(name, f"{len(tokenizer)} tokens", expected)
+            self._check_size(name, len(tokenizer), "tokens", getattr(config, key, None))
         return tokenizers(found)
 
     def _foreign_tokenizers(self, origin: Converted) -> Tokenizers:
@@ -245,22 +240,22 @@ class ModelFolder:
         target_size = getattr(config, "target_vocabulary", None) or config.vocabulary
         for tokenizer, size in zip(found, (config.vocabulary, target_size), strict=True):
             if len(tokenizer) > size:
-                raise self._another(origin.format, f"{len(tokenizer)} tokens", size)
+                self._check_size(origin.format, len(tokenizer), "tokens", size)
         return found
 
-    def _another(self, name: str, found: str, expected: int | None) -> FolderError:
-        return FolderError(
-            f"{self.path / name} has {found}, the model {expected}: it belongs to another model. "
-            "Copy the model's own folder again."
-        )
+    def _check_size(self, name: str, count: int, unit: str, expected: int | None) -> None:
+        if count != expected:
+            raise FolderError(
+                f"{self.path / name} has {count} {unit}, the model {expected}: it belongs to "
+                "another model. Copy the model's own folder again."
+            )
 
     def characters(self) -> Characters:
         """Load the characters of a tagger's vocabulary."""
         path = self.path / "characters.json"
         characters = Characters(validated(str, read_json(path), path, AGAIN))
         vocabulary = getattr(self.recipe.config(), "vocabulary", None)
-        if len(characters) != vocabulary:
-            raise self._another("characters.json", f"{len(characters)} entries", vocabulary)
+        self._check_size(path.name, len(characters), "entries", vocabulary)
         return characters
 
     def preprocessing(self) -> "Preprocessing":
@@ -273,8 +268,7 @@ class ModelFolder:
             rename(stored, RENAMED["image"])
         found = validated(Preprocessing, stored, path, AGAIN)
         channels = self.recipe.derived().get("channels", found.channels)
-        if found.channels != channels:
-            raise self._another(path.name, f"{found.channels} channels", channels)
+        self._check_size(path.name, found.channels, "channels", channels)
         return found
 
     def labels(self) -> list[str]:
@@ -282,8 +276,7 @@ class ModelFolder:
         path = self.path / "labels.json"
         labels = validated(list[str], read_json(path), path, AGAIN)
         classes = getattr(self.recipe.config(), "classes", len(labels))
-        if len(labels) != classes:
-            raise self._another("labels.json", f"{len(labels)} classes", classes)
+        self._check_size(path.name, len(labels), "classes", classes)
         return labels
 
     def evaluations(self) -> list[dict[str, Any]]:

@@ -11,10 +11,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from manyheads.engines.engine import TOO_LARGE
+from manyheads.engines.engine import TOO_LARGE, need
 from manyheads.engines.onnx.graph_files import read_graphs
 from manyheads.engines.onnx.graph_models import MODELS, Session
-from manyheads.engines.packages import need
 from manyheads.errors import FolderError, UsageError
 from manyheads.nn.editing.seam import refuse_engine
 from manyheads.project.engine_files import engine_files

@@ -4,7 +4,7 @@ import sys
 from importlib import import_module
 from types import ModuleType
 
-from manyheads.engines.packages import need
+from manyheads.engines.engine import need
 
 TELEMETRY = "openvino_telemetry"
 

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.tokenizers.tokenizer import UNKNOWN, Tokenizer, byte_pieces
+from manyheads.engines.engine import need
 from manyheads.engines.exporter import Exported, ExportOptions
 from manyheads.engines.onnx.graph_files import write_graphs
-from manyheads.engines.packages import need
 from manyheads.engines.web.runtime import copy_runtime
 from manyheads.errors import UsageError
 from manyheads.project.folder import ModelFolder, write_json

@@ -22,29 +22,25 @@ from manyheads.web.served import Served
 
 router = APIRouter(prefix="/api/v1", tags=["looking inside"])
 
+EXAMPLE = {"model": "multi30k-en-de", "text": "A man is cleaning a window."}
+SENT: dict[str, Any] = {
+    "without": ("integrated",),
+    "text": (str | None, None),
+    "image": (str | None, None),  # in base64
+}
 LOOK = body(
     "LookBody",
     LookRequest,
-    example={"model": "multi30k-en-de", "text": "A man is cleaning a window."},
-    without=("integrated",),
-    text=(str | None, None),
-    image=(str | None, None),  # in base64
+    example=EXAMPLE,
+    **SENT,
     form=(str, "view"),  # view: lens/view/view.schema.json; page: what the page draws; html: a file
     integrated=(bool, False),  # integrate gradients, if that is not too much: seconds
 )
 HEAD = body(
     "HeadBody",
     LookRequest,
-    example={
-        "model": "multi30k-en-de",
-        "text": "A man is cleaning a window.",
-        "site": "decoder layer 2 cross",
-        "head": 1,
-        "row": 3,
-    },
-    without=("integrated",),
-    text=(str | None, None),
-    image=(str | None, None),  # in base64
+    example=EXAMPLE | {"site": "decoder layer 2 cross", "head": 1, "row": 3},
+    **SENT,
     site=(str, ...),  # of the layer, as a map of the view has it
     head=(int, ...),  # from 1
     row=(int, ...),  # from 1
