@@ -67,13 +67,13 @@ class GraphEngine(ABC):
             UsageError: another image size than the graph's.
         """
         path = engine_files(folder, self.name)
-        image = None if image_size is None else folder.preprocessing()
-        if image is not None and image_size != (image.height, image.width):
-            height, width = image_size
-            raise UsageError(
-                f"`image_size` is {height} x {width}, and the exported graph of {folder.name} "
-                f"takes {image.height} x {image.width}: leave it out, or use engine='torch'."
-            )
+        if image_size is not None:
+            image, (height, width) = folder.preprocessing(), image_size
+            if image_size != (image.height, image.width):
+                raise UsageError(
+                    f"`image_size` is {height} x {width}, and the exported graph of {folder.name} "
+                    f"takes {image.height} x {image.width}: leave it out, or use engine='torch'."
+                )
         files = read_graphs(path)
         kind = MODELS.get(frozenset(files))
         if kind is None:
