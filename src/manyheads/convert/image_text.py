@@ -29,7 +29,7 @@ from manyheads.data.tokenizers.marian_tokenizer import read_vocabulary
 from manyheads.errors import FolderError, UsageError
 from manyheads.files import write_atomically
 from manyheads.models.captioner import CaptionerConfig
-from manyheads.models.convert import clip_weights, families
+from manyheads.models.convert import families
 from manyheads.models.matcher import MatcherConfig
 from manyheads.models.resize import resize
 from manyheads.models.sized_tables import Size
@@ -78,9 +78,8 @@ def is_image_text(source: Source) -> bool:
         kind = about.get("encoder", about)["model_type"]
         from_transformers(source.processor, kind, source.where)
         _read_tokens(source.where)
-    return about["model_type"] == "vision-encoder-decoder" or clip_weights.is_matcher(
-        source.tensors
-    )
+    captions = about["model_type"] == "vision-encoder-decoder"
+    return captions or any(name.startswith("text_model.") for name in source.tensors)
 
 
 def from_image_text(

@@ -68,7 +68,16 @@ def read_search(
     settings = find_table(path)
     where, strange = folder / "config.json" if settings is None else path, settings or {}
     settings = dict(about) if settings is None else settings
-    read = _checked_search(settings, where)
+    stated = {key: value for key, value in settings.items() if value is not None}
+    try:
+        read = _Search.model_validate(stated)
+    except ValidationError as error:
+        detail = error.errors()[0]
+        key = str(detail["loc"][0])
+        raise FolderError(
+            f"{where} has {key} = {stated[key]!r:.80}: {detail['msg']}. Correct it, or get the "
+            "folder again."
+        ) from None
     known = {*_Search.model_fields, *SEARCH, *SAMPLING, *TABLES["harmless"]}
     off = SEARCH | (SAMPLING if read.do_sample else {}) | dict.fromkeys(strange.keys() - known)
     remarks = [
@@ -128,16 +137,3 @@ def read_search(
     decode = validated(DecodeConfig, values, where, "The settings do not go together.")
     start = read.decoder_start_token_id
     return decode, config.start if start is None else start, remarks
-
-
-def _checked_search(settings: Mapping[str, Any], where: Path) -> _Search:
-    given = {key: value for key, value in settings.items() if value is not None}
-    try:
-        return _Search.model_validate(given)
-    except ValidationError as error:
-        detail = error.errors()[0]
-        key = str(detail["loc"][0])
-        raise FolderError(
-            f"{where} has {key} = {given[key]!r:.80}: {detail['msg']}. Correct it, or get the "
-            "folder again."
-        ) from None

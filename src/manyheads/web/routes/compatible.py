@@ -147,7 +147,8 @@ async def translate(http: HttpRequest) -> Response:
     if detected is not None:
         answer["detectedLanguage"] = [detected] * len(texts) if several else detected
     if count := _number(given.get("alternatives", 0)):
-        others = await _alternatives(http, model, texts, count)
+        answers = await ask(http, model, TranslateRequest(texts=tuple(texts), n_best=count + 1))
+        others = [[each.text for each in found.n_best[1:]] for found in answers]
         answer["alternatives"] = others if several else others[0]
     return JsonResponse(answer)
 
@@ -175,14 +176,6 @@ def _number(value: Any) -> int:
     if not 0 <= number <= ALTERNATIVES:
         raise UsageError(f"alternatives is not a number from 0 to {ALTERNATIVES}.")
     return number
-
-
-async def _alternatives(
-    http: HttpRequest, model: ServedModel, texts: Sequence[str], count: int
-) -> list[list[str]]:
-    request = TranslateRequest(texts=tuple(texts), n_best=count + 1)
-    answers = await ask(http, model, request)
-    return [[each.text for each in answer.n_best[1:]] for answer in answers]
 
 
 # --- DeepL ----------------------------------------------------------------------------------------
