@@ -60,6 +60,9 @@ class ProcessRunner(BlockRunner):
                 process.join()
                 worker.close()
 
+    def close(self) -> None:
+        """Do nothing: the processes have ended."""
+
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:

@@ -13,12 +13,19 @@ from manyheads.models.presets import PRESETS
 from manyheads.project.plugins import load_entry_points
 from manyheads.registration import register
 
-# Adding a task to the package is a folder in tasks/ and its name here.
-OWN = (
-    *("translate", "classify", "reconstruct", "generate", "fill", "tag", "caption", "match"),
-    *("read", "embed"),
-)
-TASKS: dict[str, Any] = {task: f"manyheads.tasks.{task}.pipeline" for task in OWN}
+# Adding a task to the package is a folder in tasks/ and a line here.
+TASKS: dict[str, Any] = {
+    "translate": "manyheads.tasks.translate.pipeline",
+    "classify": "manyheads.tasks.classify.pipeline",
+    "reconstruct": "manyheads.tasks.reconstruct.pipeline",
+    "generate": "manyheads.tasks.generate.pipeline",
+    "fill": "manyheads.tasks.fill.pipeline",
+    "tag": "manyheads.tasks.tag.pipeline",
+    "caption": "manyheads.tasks.caption.pipeline",
+    "match": "manyheads.tasks.match.pipeline",
+    "read": "manyheads.tasks.read.pipeline",
+    "embed": "manyheads.tasks.embed.pipeline",
+}
 
 
 def import_installed(table: Mapping[str, Any]) -> None:
