@@ -23,7 +23,6 @@ import numpy as np
 
 import manyheads
 from manyheads.data.images.image_file import ImageContent
-from manyheads.image_search.embedder import weights_of
 from manyheads.image_search.index_folder import Header, IndexedImage, IndexFolder, create
 from manyheads.train.device import processor
 
@@ -67,7 +66,7 @@ def draw(kind: str, count: int, random: np.random.Generator) -> np.ndarray:
 def write_index(path: Path, kind: str, count: int, model: Invented) -> None:
     """Write an index of so many images, which are nowhere."""
     path.mkdir()
-    create(path, Header(model="digits", weights=weights_of(model), dim=DIM))
+    create(path, Header(model="digits", weights=model.folder.weights_hash, dim=DIM))
     folder = IndexFolder(path, write=True)
     random = np.random.default_rng(1)
     for first in range(0, count, CHUNK):

@@ -459,14 +459,13 @@ def searcher() -> Any:
 
 
 def index_samples() -> list[Sample]:
-    from manyheads.image_search.embedder import weights_of
     from manyheads.image_search.index_folder import Header, IndexedImage, IndexFolder, create
 
     samples = []
     for count in (1, 4, 60):
         with tempfile.TemporaryDirectory() as name:
             path = Path(name)
-            create(path, Header(model="digits", weights=weights_of(searcher()), dim=4))
+            create(path, Header(model="digits", weights=searcher().folder.weights_hash, dim=4))
             folder = IndexFolder(path, write=True)
             images = [IndexedImage(f"/{row}.png", f"/{row}.png", row // 2) for row in range(count)]
             vectors = np.eye(4, dtype=np.float32)[np.arange(count) % 4]

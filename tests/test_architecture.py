@@ -387,8 +387,9 @@ def test_three_files_import_upwards_by_name() -> None:
     by_data = {"__init__.py", "lazy.py", "project/plugins.py", "labs/catalogue.py"}
     # engines, exporters and commands, each beside the table that names it
     by_data |= {"registration.py", "cli/main.py"}
-    # models of presets, and the parts of a task, each in a folder that is named there
-    by_data |= {"models/presets.py", "predict/task_pipeline.py"}
+    # models of presets, converters of families, and the parts of a task, each in a folder that is
+    # named there
+    by_data |= {"models/presets.py", "models/convert/families.py", "predict/task_pipeline.py"}
     assert importing == set(UPWARDS) | by_data
 
 

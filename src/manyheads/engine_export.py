@@ -88,7 +88,9 @@ def export_model(model: str | Path, request: ExportRequest, say: Say | None = No
         validation_images=partial(pipeline.validation_images, folder.recipe)
     )
     out = _destination(folder, exporter, request)
-    with _staging(_beside(out)) as stage:
+    # On the disk where the result will lie.
+    beside = out / "engines" if (out / "manyheads.json").exists() else out.absolute().parent
+    with _staging(beside) as stage:
         path = stage / (exporter.engine or exporter.name)
         path.mkdir()
         say(f"exporting {folder.name} to {exporter.name} in {options.quantization}")
@@ -176,7 +178,6 @@ def _refuse_foreign_files(out: Path) -> None:
 
 
 def _report_of(out: Path) -> Path:
-    """Name the report beside an export that is one file."""
     return out.with_suffix(".parity.json")
 
 
@@ -196,11 +197,6 @@ def _refuse_another(folder: ModelFolder, out: Path) -> None:
         raise UsageError(
             f"{out} is part of the package, which is not written to: choose a folder as `out`."
         )
-
-
-def _beside(out: Path) -> Path:
-    """Choose where to work: on the disk where the result will lie."""
-    return out / "engines" if (out / "manyheads.json").exists() else out.absolute().parent
 
 
 @contextmanager

@@ -61,7 +61,7 @@ def test_any_image_model_encodes(name: str) -> None:
     logits.square().sum().backward()
     for part, parameter in model.named_parameters():
         assert parameter.grad is not None, part
-    heads = [part for part, _ in model.encoder.named_parameters() if "head" in part]  # type: ignore[attr-defined]
+    heads = [part for part, _ in model.encoder.named_parameters() if "head" in part]
     assert not heads
 
 

@@ -17,7 +17,7 @@ from manyheads.web.batching import Job, ModelQueue
 from manyheads.web.metrics import Metrics
 from manyheads.web.problem_json import ProblemError
 from manyheads.web.settings import Limits
-from manyheads.web.workers import ThreadWorker
+from manyheads.web.workers import Worker
 from tests.web.running import running
 
 TEXTS = [
@@ -50,7 +50,7 @@ class Echo:
 
 def queue_of(echo: Echo, **limits: float) -> ModelQueue:
     given = Limits(**limits)  # type: ignore[arg-type]
-    return ModelQueue("echo", lambda: echo, ThreadWorker(), given, Metrics())
+    return ModelQueue("echo", lambda: echo, Worker(), given, Metrics())
 
 
 def job(*texts: str, key: str | None = "k", cost: int = 1) -> Job:

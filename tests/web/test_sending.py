@@ -7,8 +7,7 @@ from pathlib import Path
 
 import httpx
 
-from manyheads.web.app import STATIC
-from manyheads.web.static_files import HashedFiles
+from manyheads.web.app import STATIC, HashedFiles
 from tests.web.running import Running
 
 FIRST_VISIT = 130_000  # bytes of scripts and styles

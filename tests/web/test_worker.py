@@ -36,7 +36,6 @@ from manyheads.web.served import Served, ServedOptions
 from manyheads.web.settings import Limits
 from manyheads.web.worker_process import ProcessWorker
 from manyheads.web.workers import (
-    ThreadWorker,
     Work,
     Worker,
     WorkerDiedError,
@@ -202,7 +201,7 @@ def ask_until_done(_: Any, given: Any) -> list[Any]:
     return [*found, None]
 
 
-@pytest.mark.parametrize("make", [ThreadWorker, ProcessWorker])
+@pytest.mark.parametrize("make", [Worker, ProcessWorker])
 def test_work_asks_the_server(make: Callable[[], Worker]) -> None:
     """Errors of ours reach the work, others end it; a question of stopped work is taken back."""
 
@@ -229,7 +228,7 @@ def test_work_asks_the_server(make: Callable[[], Worker]) -> None:
         numbers = itertools.count(1)
         done = await worker.work(work(3, 4, 0), reply)
         assert done.outcomes == [[6, 8, "This is ours."]]
-        if make is ThreadWorker:
+        if make is Worker:
             outcome = (await worker.work(work(1, -1), reply)).outcomes[0]
             assert isinstance(outcome, ProblemError)
         else:
@@ -377,7 +376,7 @@ def work_until_cancelled(_: Any) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("make", [ThreadWorker, ProcessWorker])
+@pytest.mark.parametrize("make", [Worker, ProcessWorker])
 def test_only_work_that_nobody_waits_for_is_stopped(make: Callable[[], Worker]) -> None:
     """In a thread and in a process: the next work is done by the same worker."""
 

@@ -85,12 +85,12 @@ Outcomes = Generator[Outcome, None, None]
 class BlockRunner(Protocol):
     """Runs blocks somewhere: in processes of this machine, or on a cluster."""
 
+    restarts: int = (
+        0  # processes that died and were started again so far, without the loss of others
+    )
+
     def run(self, setup: Setup, blocks: Blocks) -> Outcomes:
         """Yield the outcomes of blocks, in any order; a block that was lost has none."""
-
-    @property
-    def restarts(self) -> int:
-        """How many processes died and were started again so far, without the loss of others."""
 
     def close(self) -> None:
         """Give back what it holds."""

@@ -8,14 +8,15 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import cast
 
-from manyheads.bulk.blocks import Blocks, BlockTranslator, Outcomes, Setup
+from manyheads.bulk.blocks import BlockRunner, Blocks, BlockTranslator, Outcomes, Setup
 from manyheads.child_process import begin_child
 
 
-class ProcessRunner:
-    """Runs blocks in so many processes, which live until all blocks have been tried."""
+class ProcessRunner(BlockRunner):
+    """Runs blocks in so many processes, which live until all blocks have been tried.
 
-    restarts = 0  # if one dies, no more blocks are given out
+    If one dies, no more blocks are given out.
+    """
 
     def __init__(self, workers: int) -> None:
         self.workers = workers

@@ -5,13 +5,13 @@ import os
 from dataclasses import replace
 from typing import Any
 
-from manyheads.bulk.blocks import Blocks, BlockTranslator, Outcomes, Setup
+from manyheads.bulk.blocks import BlockRunner, Blocks, BlockTranslator, Outcomes, Setup
 from manyheads.errors import WorkerError
 from manyheads.memory import keep_freed_memory
 from manyheads.project.ray_cluster import absolute_model, connect, first_line, resources
 
 
-class RayRunner:
+class RayRunner(BlockRunner):
     """Runs blocks in actors, each of which loads the model once.
 
     Ray starts an actor that died again, and gives it the block that it had.
@@ -28,7 +28,6 @@ class RayRunner:
             MissingExtraError: Ray is not installed.
             UsageError: there is no cluster at the address.
         """
-        self.restarts = 0
         self._workers = workers
         self._ray = connect(address, workers)
 
@@ -65,7 +64,6 @@ class RayRunner:
         self._ray.shutdown()
 
     def _places(self, needs: dict[str, int]) -> int:
-        """Count the actors that the cluster has room for."""
         has = self._ray.cluster_resources()
         gpus, processors = has.get("GPU", 0), has["CPU"]
         return max(1, int(gpus if "num_gpus" in needs else processors // needs["num_cpus"]))

@@ -21,7 +21,7 @@ def run(
     """
     from manyheads.errors import UsageError
     from manyheads.predict.load import load_for
-    from manyheads.predict.text_predictor import one_line
+    from manyheads.predict.text_reader import one_line
 
     if request.probabilities and not json:
         raise UsageError("`probabilities` are told in JSON: add `json`.")

@@ -89,7 +89,7 @@ def _translate(
 ) -> None:
     from manyheads.cli.show import print_json, warn, warn_of
     from manyheads.predict.stream import stream
-    from manyheads.predict.text_predictor import one_line
+    from manyheads.predict.text_reader import one_line
 
     answers = stream(translator.answer, request, texts, at_a_time)
     for number, answer in enumerate(answers, 1):

@@ -84,45 +84,46 @@ def from_images(
         UsageError: not a model that ours can be; `out` is in use.
     """
     refuse_used(out)
-    with opened(source) as opened_source:
-        return _convert(library, opened_source, out, architecture, image_size)
-
-
-def _convert(
-    library: Library, source: Source, out: Path, architecture: str | None, image_size: Size | None
-) -> ConvertedImages:
-    if library == "hf" and is_image_text(source):
-        return from_image_text(source, out, image_size=image_size)
-    plan = PLANS[library](source, architecture)
-    plan.convert.check(plan.settings)  # before the weights of the hub are fetched
-    # A size that the user names may also be the one that the weights were made for.
-    with misfits(source.where):
-        config, state = plan.convert(plan.settings | {"wanted_size": image_size}, source.tensors)
-        named = config.height, config.width
-        if image_size is None and plan.prepared.size not in (None, named):
-            _check_size(plan, named, source.where)
-        size = image_size or plan.prepared.size or named
-        if max(size) > LARGEST:
-            raise UsageError(
-                f"Images of {size[0]} x {size[1]} pixels are asked for; supported are up to "
-                f"{LARGEST:,} a side."
-            )
-        if size != named:
-            config, state = resize(config, state, size, library)
-        config = TypeAdapter(type(config)).validate_python(asdict(config))
-        state = {name: tensor.contiguous().clone() for name, tensor in state.items()}
-    check_fit(config, state, source.where)
-    encodes = _is_encoder(config, state, source.tensors)
-    recipe = _recipe(config, plan, source, library, encodes=encodes)
-    labels, remarks = ([], []) if encodes else _labels(source.about, config.classes)
-    with model_folder(out, recipe, config, state) as folder:
-        if encodes:
-            write_preprocessing(folder, recipe.image)
-        else:
-            write_labels(folder, recipe.image, labels)
-    size, remarks = (config.height, config.width), [*plan.remarks, *remarks]
-    classes = 0 if encodes else config.classes
-    return ConvertedImages(out, count_parameters(config), classes, size, remarks, recipe.task)
+    with opened(source) as origin:
+        if library == "hf" and is_image_text(origin):
+            return from_image_text(origin, out, image_size=image_size)
+        plan = PLANS[library](origin, architecture)
+        plan.convert.check(plan.settings)  # before the weights of the hub are fetched
+        # A size that the user names may also be the one that the weights were made for.
+        settings = plan.settings | {"wanted_size": image_size}
+        with misfits(origin.where):
+            config, state = plan.convert(settings, origin.tensors)
+            named = config.height, config.width
+            theirs = plan.prepared.size
+            fixed = image_size is None and plan.architecture in FIXED
+            if fixed and theirs and theirs != named:
+                raise UsageError(
+                    f"{origin.where} prepares images of {theirs[0]} x {theirs[1]} pixels "
+                    f"(preprocessor_config.json), but its model is for {named[0]} x {named[1]} "
+                    "(config.json): choose one with `image_size`."
+                )
+            size = image_size or theirs or named
+            if max(size) > LARGEST:
+                raise UsageError(
+                    f"Images of {size[0]} x {size[1]} pixels are asked for; supported are up to "
+                    f"{LARGEST:,} a side."
+                )
+            if size != named:
+                config, state = resize(config, state, size, library)
+            config = TypeAdapter(type(config)).validate_python(asdict(config))
+            state = {name: tensor.contiguous().clone() for name, tensor in state.items()}
+        check_fit(config, state, origin.where)
+        encodes = _is_encoder(config, state, origin.tensors)
+        recipe = _recipe(config, plan, origin, library, encodes=encodes)
+        labels, remarks = ([], []) if encodes else _labels(origin.about, config.classes)
+        with model_folder(out, recipe, config, state) as folder:
+            if encodes:
+                write_preprocessing(folder, recipe.image)
+            else:
+                write_labels(folder, recipe.image, labels)
+        size, remarks = (config.height, config.width), [*plan.remarks, *remarks]
+        classes = 0 if encodes else config.classes
+        return ConvertedImages(out, count_parameters(config), classes, size, remarks, recipe.task)
 
 
 # --- What a source says -------------------------------------------------------------------------
@@ -208,17 +209,6 @@ def _pretrained(source: Source) -> Mapping[str, Any]:
     about = source.about
     is_first = "pretrained_cfg" not in about and {"input_size", "mean"} & about.keys()
     return about if is_first else table(source.about, "pretrained_cfg")
-
-
-def _check_size(plan: _Plan, model: Size, where: Path) -> None:
-    """Refuse images of another size than the model's, where theirs does."""
-    if plan.architecture in FIXED:
-        wanted = plan.prepared.size or model
-        raise UsageError(
-            f"{where} prepares images of {wanted[0]} x {wanted[1]} pixels "
-            f"(preprocessor_config.json), but its model is for {model[0]} x {model[1]} "
-            "(config.json): choose one with `image_size`."
-        )
 
 
 def _without_name(library: str, where: Path, known: Sequence[Family]) -> str:

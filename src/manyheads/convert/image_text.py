@@ -29,7 +29,7 @@ from manyheads.data.tokenizers.marian_tokenizer import read_vocabulary
 from manyheads.errors import FolderError, UsageError
 from manyheads.files import write_atomically
 from manyheads.models.captioner import CaptionerConfig
-from manyheads.models.convert import clip_weights, families
+from manyheads.models.convert import families
 from manyheads.models.matcher import MatcherConfig
 from manyheads.models.resize import resize
 from manyheads.models.sized_tables import Size
@@ -55,7 +55,6 @@ class _Tokens:
     settings: dict[str, Any]  # tokenizer_config.json, or special_tokens_map.json
 
     def special(self, key: str, folder: Path) -> int:
-        """Return the id of a special token, such as that of "eos_token"."""
         name = self.settings.get(key)
         name = name.get("content") if isinstance(name, dict) else name
         found = self.tokenizer.number(name) if isinstance(name, str) else None
@@ -79,9 +78,8 @@ def is_image_text(source: Source) -> bool:
         kind = about.get("encoder", about)["model_type"]
         from_transformers(source.processor, kind, source.where)
         _read_tokens(source.where)
-    return about["model_type"] == "vision-encoder-decoder" or clip_weights.is_matcher(
-        source.tensors
-    )
+    captions = about["model_type"] == "vision-encoder-decoder"
+    return captions or any(name.startswith("text_model.") for name in source.tensors)
 
 
 def from_image_text(
@@ -166,13 +164,13 @@ def _captioner(
     config: CaptionerConfig, source: Source
 ) -> tuple[CaptionRecipe, CaptionerConfig, list[str]]:
     about = {**source.about["decoder"], **source.about}
-    search, remarks = read_search(source.where, about, config, UNLIMITED)
-    config = replace(config, start=search.start)
+    decode, start, remarks = read_search(source.where, about, config, UNLIMITED)
+    config = replace(config, start=start)
     kind = str(source.about["encoder"]["model_type"])
     tables, more = _tables("captioner-vit-ti", config, source, kind)
     data = f"{CONVERTED}{source.origin}"
     captions = CaptionData(train=data, valid=data)
-    recipe = CaptionRecipe(task="caption", data=captions, decode=search.decode, **tables)
+    recipe = CaptionRecipe(task="caption", data=captions, decode=decode, **tables)
     return recipe, config, [*remarks, *more]
 
 

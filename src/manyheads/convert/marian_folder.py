@@ -3,7 +3,7 @@
 `models/convert` maps configurations and tensors; here files are found, checked and put together.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -88,55 +88,47 @@ def from_marian(
         UsageError: not a model that ours can be; `out` is in use.
     """
     refuse_used(out)
-    with opened(source) as opened_source:
-        return _convert(opened_source, out, source_language, target_language, prefix)
-
-
-def _convert(
-    source: Source,
-    out: Path,
-    source_language: str | None,
-    target_language: str | None,
-    prefix: str,
-) -> Conversion:
-    files, about = source.where, source.about
-    marian.read.check(about)
-    settings = find_table(files / "tokenizer_config.json") or {}
-    remarks = _check_tokenizer_config(settings, files)
-    tokenizers = read_marian(files, prefix=prefix)
-    with misfits(files):
-        config, state = marian.read(about, source.tensors)
-        config = TypeAdapter(TransformerConfig).validate_python(asdict(config))
-    check_fit(config, state, files)
-    _check_tokens(tokenizers, config, files)
-    told_search = {"forced_eos_token_id": 0} | dict(about)  # where there is no file of its own
-    search, of_search = read_search(files, told_search, config, UNLIMITED)
-    config, remarks = replace(config, start=search.start), of_search + remarks
-    data = PairData(
-        train=f"{CONVERTED}{source.origin}",
-        valid=f"{CONVERTED}{source.origin}",
-        source=source_language or _language(settings, "source_lang", files) or "source",
-        target=target_language or _language(settings, "target_lang", files) or "target",
-    )
-    recipe = TranslateRecipe(
-        task="translate",
-        data=data,
-        converted=source.converted("marian", prefix=prefix),
-        model={"preset": "transformer-base"},
-        decode=search.decode,
-    )
-    assert isinstance(tokenizers.source, MarianTokenizer)
-    codes = tokenizers.source.codes
-    if codes and not prefix:
-        shown = ", ".join(codes[:8]) + (", ..." if len(codes) > 8 else "")
-        remarks.append(
-            f"The model knows language codes ({shown}): begin each text with one, or convert "
-            "again with a `prefix`."
+    with opened(source) as origin:
+        files, about = origin.where, origin.about
+        marian.read.check(about)
+        settings = find_table(files / "tokenizer_config.json") or {}
+        remarks = _check_tokenizer_config(settings, files)
+        tokenizers = read_marian(files, prefix=prefix)
+        with misfits(files):
+            config, state = marian.read(about, origin.tensors)
+            config = TypeAdapter(TransformerConfig).validate_python(asdict(config))
+        check_fit(config, state, files)
+        _check_tokens(tokenizers, config, files)
+        told_search = {"forced_eos_token_id": 0} | dict(about)  # where there is no file of its own
+        decode, start, of_search = read_search(files, told_search, config, UNLIMITED)
+        config, remarks = replace(config, start=start), of_search + remarks
+        data = PairData(
+            train=f"{CONVERTED}{origin.origin}",
+            valid=f"{CONVERTED}{origin.origin}",
+            source=source_language or _language(settings, "source_lang", files) or "source",
+            target=target_language or _language(settings, "target_lang", files) or "target",
         )
-    with model_folder(out, recipe, config, state) as folder:
-        for path in _kept(files):
-            write_atomically(folder / FOLDER / path.name, path.read_bytes())
-    return Conversion(out, count_parameters(config), data.source, data.target, remarks)
+        recipe = TranslateRecipe(
+            task="translate",
+            data=data,
+            converted=origin.converted("marian", prefix=prefix),
+            model={"preset": "transformer-base"},
+            decode=decode,
+        )
+        assert isinstance(tokenizers.source, MarianTokenizer)
+        codes = tokenizers.source.codes
+        if codes and not prefix:
+            shown = ", ".join(codes[:8]) + (", ..." if len(codes) > 8 else "")
+            remarks.append(
+                f"The model knows language codes ({shown}): begin each text with one, or convert "
+                "again with a `prefix`."
+            )
+        with model_folder(out, recipe, config, state) as folder:
+            for path in files.iterdir():
+                small = path.suffix in KEPT or path.name.startswith("LICENSE")
+                if path.is_file() and small and not path.name.endswith(".index.json"):
+                    write_atomically(folder / FOLDER / path.name, path.read_bytes())
+        return Conversion(out, count_parameters(config), data.source, data.target, remarks)
 
 
 def to_marian(model: str, out: Path) -> Conversion:
@@ -184,11 +176,7 @@ def to_marian(model: str, out: Path) -> Conversion:
 def _compare(
     ours: ModelFolder, about: Mapping[str, Any], tensors: dict[str, Tensor], order: list[int]
 ) -> None:
-    """Read back what is written, and compare it with our model on random tokens.
-
-    Raises:
-        ParityError: it answers something else.
-    """
+    """Read back what is written, and compare it with our model on random tokens."""
     own: Any = ours.recipe.config()
     config, state = marian.read(about, tensors)
     theirs = config.build().eval()
@@ -283,14 +271,6 @@ def _check_tokenizer_config(settings: Mapping[str, Any], folder: Path) -> list[s
             f"Their tokenizer has added tokens ({', '.join(more)[:80]}), which are plain text here."
         )
     return remarks
-
-
-def _kept(folder: Path) -> Iterator[Path]:
-    """List what is kept as it is: everything small that says something."""
-    for path in sorted(folder.iterdir()):
-        is_kept = path.suffix in KEPT or path.name.startswith("LICENSE")
-        if path.is_file() and is_kept and not path.name.endswith(".index.json"):
-            yield path
 
 
 # --- Writing their files ------------------------------------------------------------------------

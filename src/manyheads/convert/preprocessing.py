@@ -86,12 +86,7 @@ USUAL: dict[str, tuple[str, dict[str, Any]]] = {
 ENDINGS = ("ImageProcessorFast", "ImageProcessorPil", "ImageProcessor", "FeatureExtractor")
 # Pillow's numbers for its ways to resize.
 RESAMPLE: tuple[Interpolation, ...] = (
-    "nearest",
-    "lanczos",
-    "bilinear",
-    "bicubic",
-    "box",
-    "hamming",
+    *("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming"),
 )
 
 

@@ -3,7 +3,7 @@
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from annotated_types import Ge, Gt, Le
 from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
@@ -46,17 +46,13 @@ class _Search(BaseModel):
     top_p: Annotated[FiniteFloat, Gt(0), Le(1)] = 1.0
 
 
-class Found(NamedTuple):
-    """Of a generation configuration: the [decode] table, and the token that starts an output."""
-
-    decode: DecodeConfig
-    start: int
-
-
 def read_search(
     folder: Path, about: Mapping[str, Any], config: DecoderConfig, unlimited: str
-) -> tuple[Found, list[str]]:
-    """Make a [decode] table of their generation configuration; say what it leaves out.
+) -> tuple[DecodeConfig, int, list[str]]:
+    """Make a [decode] table of their generation configuration.
+
+    Returns:
+        The table, the token that starts an output, and what the table leaves out.
 
     Args:
         folder: of the model.
@@ -72,7 +68,16 @@ def read_search(
     settings = find_table(path)
     where, strange = folder / "config.json" if settings is None else path, settings or {}
     settings = dict(about) if settings is None else settings
-    read = _checked_search(settings, where)
+    stated = {key: value for key, value in settings.items() if value is not None}
+    try:
+        read = _Search.model_validate(stated)
+    except ValidationError as error:
+        detail = error.errors()[0]
+        key = str(detail["loc"][0])
+        raise FolderError(
+            f"{where} has {key} = {stated[key]!r:.80}: {detail['msg']}. Correct it, or get the "
+            "folder again."
+        ) from None
     known = {*_Search.model_fields, *SEARCH, *SAMPLING, *TABLES["harmless"]}
     off = SEARCH | (SAMPLING if read.do_sample else {}) | dict.fromkeys(strange.keys() - known)
     remarks = [
@@ -131,17 +136,4 @@ def read_search(
         remarks.append("Their search samples with beams (do_sample); ours takes the best.")
     decode = validated(DecodeConfig, values, where, "The settings do not go together.")
     start = read.decoder_start_token_id
-    return Found(decode, config.start if start is None else start), remarks
-
-
-def _checked_search(settings: Mapping[str, Any], where: Path) -> _Search:
-    given = {key: value for key, value in settings.items() if value is not None}
-    try:
-        return _Search.model_validate(given)
-    except ValidationError as error:
-        detail = error.errors()[0]
-        key = str(detail["loc"][0])
-        raise FolderError(
-            f"{where} has {key} = {given[key]!r:.80}: {detail['msg']}. Correct it, or get the "
-            "folder again."
-        ) from None
+    return decode, config.start if start is None else start, remarks

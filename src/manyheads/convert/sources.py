@@ -1,5 +1,6 @@
 """What a source of foreign weights holds: a file, a folder, or a model of the hub."""
 
+import tomllib
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
@@ -27,18 +28,7 @@ from manyheads.project.hub_name import HUB
 
 Load = Callable[[], dict[str, Tensor]]
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-# What is fetched of the hub beside config.json and the weights, by library.
-SMALL = {
-    "hf": ("README.md", "preprocessor_config.json", "processor_config.json"),
-    "timm": ("README.md",),
-    "marian": (
-        *("README.md", "added_tokens.json", "generation_config.json", "tokenizer_config.json"),
-        *("source.spm", "target.spm", "vocab.json", "target_vocab.json"),
-    ),
-}
-# Of models that read or write texts, and the forms of a tokenizer, of which the first is needed.
-TEXTS = ("generation_config.json", "special_tokens_map.json", "tokenizer_config.json")
-TOKENIZERS = (("tokenizer.json",), ("vocab.json", "merges.txt"), ("sentencepiece.bpe.model",))
+HUB_FILES = tomllib.loads(Path(__file__).with_name("hub_files.toml").read_text("utf-8"))
 
 
 @dataclass(frozen=True)
@@ -114,10 +104,10 @@ def _of_hub(repository: Repository) -> Source:
     about = read_table(repository.folder / "config.json")
     library = families.check(about)
     weights = _weights(repository.files, repository.name)
-    repository.fetch(*SMALL[library])
+    repository.fetch(*HUB_FILES["library"][library])
     if library == "hf" and families.has_texts(about):
-        forms = (form for form in TOKENIZERS if all(name in repository.files for name in form))
-        repository.fetch(*TEXTS, "spiece.model", *next(forms, ()))
+        forms = (form for form in HUB_FILES["tokenizers"] if repository.files.keys() >= {*form})
+        repository.fetch(*HUB_FILES["texts"], *next(forms, ()))
 
     def load() -> dict[str, Tensor]:
         repository.fetch(weights)

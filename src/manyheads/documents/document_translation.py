@@ -29,7 +29,7 @@ from manyheads.data.documents.spans import Part
 from manyheads.data.text.encoding import reject_surrogates
 from manyheads.documents.fallbacks import FallbackTranslator, Sentence, TextTranslator, tidy
 from manyheads.errors import DataError, NotFoundError, UsageError, nearest
-from manyheads.predict.text_predictor import one_line
+from manyheads.predict.text_reader import one_line
 
 LARGEST = 256 << 20  # bytes of a file
 SHOWN = 5  # notes of a kind

@@ -39,6 +39,9 @@ _PLAIN_BEAMS |= {"groups": 1, "diversity": 0.0}
 _DEMANDED: tuple[Kind, ...] = ("number", "term")  # words of the language, which a model can write
 
 
+Demands = Sequence[Sequence[Sequence[int]]]  # phrases of each text, as target tokens
+
+
 class TextTranslator(Protocol):
     """What documents need of a translator."""
 
@@ -58,7 +61,7 @@ class TextTranslator(Protocol):
         *,
         n_best: int = 1,
         options: DecodeConfig | None = None,
-        constraints: Sequence[Sequence[Sequence[int]]] | None = None,
+        constraints: Demands | None = None,
         seed: int = 1,
         align: bool = False,
     ) -> list[list[Translation]]:

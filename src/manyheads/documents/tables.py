@@ -15,7 +15,7 @@ from manyheads.data.text.rows import TEXTS, column_type, parquet_rows
 from manyheads.documents.document_translation import Document, SentenceTranslator, translate_blocks
 from manyheads.documents.fallbacks import FallbackTranslator, TextTranslator
 from manyheads.errors import NotFoundError, UsageError, nearest, optional_import
-from manyheads.predict.text_predictor import one_line
+from manyheads.predict.text_reader import one_line
 from manyheads.project.remote import fetch_remote, is_remote
 
 ENDING = ".parquet"
@@ -101,7 +101,6 @@ def read_texts(name: str, column: str | None, language: str) -> Iterator[str]:
 
 
 def _find(name: str) -> list[str]:
-    """Return the files that a pattern matches, or their copies."""
     found = map(str, fetch_remote(name, ("",))) if is_remote(name) else matches(name)
     paths = [path for path in found if Path(path).is_file()]
     if not paths:

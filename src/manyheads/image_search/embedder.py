@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -52,7 +52,9 @@ def load_embedder(model: str | Path | Predictor | Embedder, **options: Any) -> E
 
 def _fitting() -> str:
     """Name the tasks and the shipped models that embed."""
-    tasks = [name for name in TASKS if _embeds(find_task(name).predictor)]
+    # Not `issubclass`: the protocol has a member that only objects have.
+    members = {"embed_images", "embed_texts"}
+    tasks = [name for name in TASKS if members <= {*dir(find_task(name).predictor)}]
     models = [
         name
         for name, manifest in shipped("pretrained").items()
@@ -60,10 +62,6 @@ def _fitting() -> str:
     ]
     named = ", ".join(map(repr, tasks)) or "none"
     return f"Tasks whose models can: {named}; shipped models: {', '.join(models) or 'none'}."
-
-
-def _embeds(predictor: type[Any]) -> bool:
-    return all(callable(getattr(predictor, name, None)) for name in ("embed_images", "embed_texts"))
 
 
 def check_vectors(vectors: np.ndarray, shape: tuple[int, int | None], embedder: Embedder) -> None:
@@ -85,11 +83,6 @@ def check_vectors(vectors: np.ndarray, shape: tuple[int, int | None], embedder: 
             f"{embedder.folder.name} gave a vector of length {wrong[0]}: expected are vectors of "
             "length 1."
         )
-
-
-def weights_of(embedder: Embedder) -> str:
-    """Return the sha256 of a model's weights."""
-    return cast(str, embedder.folder.manifest["sha256"]["model.safetensors"])
 
 
 def place_of(embedder: Embedder) -> str:

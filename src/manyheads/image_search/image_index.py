@@ -17,22 +17,10 @@ from manyheads.asks.image_search_request import (
 )
 from manyheads.data.images.image_file import SUFFIXES, ImageContent, is_image, open_image
 from manyheads.data.text.encoding import reject_surrogates
-from manyheads.errors import (
-    DataError,
-    FolderError,
-    InterruptedRunError,
-    NotFoundError,
-    UsageError,
-)
-from manyheads.image_search.embedder import (
-    Embedder,
-    check_vectors,
-    load_embedder,
-    place_of,
-    weights_of,
-)
+from manyheads.errors import DataError, FolderError, InterruptedRunError, NotFoundError, UsageError
+from manyheads.image_search.embedder import Embedder, check_vectors, load_embedder, place_of
 from manyheads.image_search.index_folder import Header, IndexFolder, check_place, read_header
-from manyheads.image_search.index_writer import Counts, IndexWriter, Progress
+from manyheads.image_search.index_writer import IndexWriter, Progress
 from manyheads.image_search.indexed_images import gather, is_gone
 from manyheads.image_search.top_k import top_k
 from manyheads.predict.base_predictor import Predictor
@@ -42,6 +30,7 @@ from manyheads.train.interrupt import stop_signals
 
 MODEL = "emoji-search"  # of a new index
 Kind = Literal["text", "image"]
+Model = str | Path | Predictor | Embedder
 
 
 class ImageIndex:
@@ -55,13 +44,7 @@ class ImageIndex:
             print(found.score, found.path)
     """
 
-    def __init__(
-        self,
-        folder: str | Path,
-        *,
-        model: str | Path | Predictor | Embedder | None = None,
-        **options: Any,
-    ) -> None:
+    def __init__(self, folder: str | Path, *, model: Model | None = None, **options: Any) -> None:
         """Open an index, and load its model.
 
         Args:
@@ -85,15 +68,12 @@ class ImageIndex:
         self._unused: np.ndarray | None = None
 
     def __enter__(self) -> "ImageIndex":
-        """Give the index itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the index."""
         self.close()
 
     def __len__(self) -> int:
-        """Count the images."""
         with self._lock:
             return len(self._folder)
 
@@ -200,7 +180,6 @@ class ImageIndex:
         return _add(self.path, self.embedder, request, progress)
 
     def _embed(self, query: str, kind: Kind) -> np.ndarray:
-        """Embed a text or an image file."""
         if kind == "text":
             reject_surrogates([query], "the query")
             if not query.strip():
@@ -223,7 +202,7 @@ def index(
     images: str | Path | Sequence[str | Path],
     *,
     out: str | Path,
-    model: str | Path | Predictor | Embedder | None = None,
+    model: Model | None = None,
     progress: Progress | None = None,
     image_column: str = "image",
     label_column: str | None = None,
@@ -282,7 +261,7 @@ def search(
     index: str | Path,
     top: int = 10,
     kind: Kind | None = None,
-    model: str | Path | Predictor | Embedder | None = None,
+    model: Model | None = None,
     **options: Any,
 ) -> list[FoundImage]:
     """Find images of an index: `ImageIndex.search`, for one query.
@@ -304,12 +283,7 @@ def search(
         return opened.search(query, top=top, kind=kind)
 
 
-def _embedder(
-    header: Header,
-    path: Path,
-    model: str | Path | Predictor | Embedder | None,
-    options: dict[str, Any],
-) -> Embedder:
+def _embedder(header: Header, path: Path, model: Model | None, options: dict[str, Any]) -> Embedder:
     """Load the model of an index; refuse another one."""
     try:
         # What an index says fetches nothing.
@@ -322,10 +296,11 @@ def _embedder(
             f"The model of the index {path} is not there any more: {header.model}. Say where it is "
             "now with `model`."
         ) from error
-    if weights_of(found) != header.weights:
+    weights = found.folder.weights_hash
+    if weights != header.weights:
         raise FolderError(
             f"The index {path} was made with {header.model} (weights {header.weights[:12]}), and "
-            f"{place_of(found)} has others ({weights_of(found)[:12]}): vectors of two models "
+            f"{place_of(found)} has others ({weights[:12]}): vectors of two models "
             "cannot be compared. Give the model that it was made with as `model`, or index the "
             "images into another folder."
         )
@@ -349,19 +324,16 @@ def _add(
                     f"Stopped after {done:,} of {total:,} images, which are saved. Run the same "
                     "command again to go on."
                 )
-            return _summary(writer.folder, writer.counts)
+            unreadable = writer.unreadable
+            if writer.folder is None:
+                raise DataError(
+                    f"None of {len(unreadable):,} images can be read, so there is no index. The "
+                    f"first: {unreadable[0].error}"
+                )
+            images = len(writer.folder)
+            return IndexAnswer(images=images, unreadable=tuple(unreadable), **writer.counts)
         finally:
             writer.close()
-
-
-def _summary(folder: IndexFolder | None, counts: Counts) -> IndexAnswer:
-    if folder is None:
-        unreadable = counts.unreadable
-        raise DataError(
-            f"None of {len(unreadable):,} images can be read, so there is no index. The first: "
-            f"{unreadable[0].error}"
-        )
-    return IndexAnswer(images=len(folder), **vars(counts))
 
 
 def _kind_of(query: str) -> Kind:

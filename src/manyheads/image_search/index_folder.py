@@ -36,23 +36,7 @@ PATIENCE = 30.0  # seconds that a reader waits while a writer commits, and the r
 TYPE = np.dtype("<f4")
 TICK = 2_000_000_000  # nanoseconds between the times that a file system can tell apart, at most
 AT_ONCE = 500  # rows in one query of the database
-SCHEMA = """
-BEGIN;
-CREATE TABLE vectors (
-    row INTEGER PRIMARY KEY,        -- in vectors.f32, from 0
-    sha256 TEXT NOT NULL UNIQUE     -- of the image's file; of its pixels where there is no file
-);
-CREATE TABLE images (
-    name TEXT PRIMARY KEY,          -- the path, or "TABLE, row 12"; bytes if it is not UTF-8
-    file TEXT,                      -- that holds it; NULL: none
-    row INTEGER NOT NULL REFERENCES vectors (row),
-    label TEXT,
-    state TEXT                      -- of the file when it was read; NULL: read it again
-);
-CREATE INDEX images_of_row ON images (row);
-CREATE INDEX images_of_file ON images (file);
-COMMIT;
-"""
+SCHEMA = Path(__file__).with_name("images.sql").read_text("utf-8")  # of images.sqlite
 
 
 class Header(BaseModel):
@@ -117,7 +101,6 @@ class IndexFolder:
             append_bytes(self.path / VECTORS, b"", behind=self.rows * self._bytes)
 
     def __len__(self) -> int:
-        """Count the images."""
         return int(self._one("SELECT count(*) FROM images")[0])
 
     @property
@@ -271,7 +254,7 @@ class IndexFolder:
 
     def damaged(self, reason: str) -> FolderError:
         """Return the error about an index that cannot be used."""
-        return damaged(self.path, reason)
+        return FolderError(f"The index {self.path} is damaged: {reason}. {AGAIN}")
 
     @contextmanager
     def _errors(self, *, write: bool = False) -> Iterator[None]:
@@ -306,11 +289,6 @@ def _stored(value: Any) -> Any:
 
 def _given(value: Any) -> Any:
     return value.decode(errors="surrogateescape") if isinstance(value, bytes) else value
-
-
-def damaged(path: Path, reason: str) -> FolderError:
-    """Return the error about a damaged index."""
-    return FolderError(f"The index {path} is damaged: {reason}. {AGAIN}")
 
 
 def read_header(path: Path) -> Header:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -16,7 +16,7 @@ from manyheads.asks.image_search_request import UnreadableImage
 from manyheads.data.images.image_file import ImageContent, load, naming
 from manyheads.data.images.image_set import ImageSet
 from manyheads.errors import DataError, ManyheadsError, UnreadableError
-from manyheads.image_search.embedder import Embedder, check_vectors, place_of, weights_of
+from manyheads.image_search.embedder import Embedder, check_vectors, place_of
 from manyheads.image_search.index_folder import (
     Header,
     IndexedImage,
@@ -35,19 +35,7 @@ COMMIT = 1.0  # seconds between two commits
 A = TypeVar("A")
 B = TypeVar("B")
 Progress = Callable[[int, int, dict[str, float]], None]
-
-
-@dataclass
-class Counts:
-    """What has been done so far."""
-
-    added: int = 0
-    changed: int = 0
-    unchanged: int = 0
-    removed: int = 0
-    embedded: int = 0
-    gone: int = 0
-    unreadable: list[UnreadableImage] = field(default_factory=list)
+COUNTED = ("added", "changed", "unchanged", "removed", "embedded", "gone")  # images, so far
 
 
 @dataclass(frozen=True)
@@ -81,7 +69,8 @@ class IndexWriter:
         """Open the index, if there is one; a new one is made with its first vectors."""
         self.path = path
         self.embedder = embedder
-        self.counts = Counts()
+        self.counts = dict.fromkeys(COUNTED, 0)
+        self.unreadable: list[UnreadableImage] = []
         self.reread = reread
         self.folder = IndexFolder(path, write=True) if check_place(path) else None
         threads = torch.get_num_threads()
@@ -91,7 +80,6 @@ class IndexWriter:
         self._forget()
 
     def _forget(self) -> None:
-        """Clear what waits for a commit."""
         self._new: dict[str, tuple[int, np.ndarray]] = {}  # sha256 -> row and vector
         self._images: list[IndexedImage] = []
         self._removed: list[str] = []
@@ -149,14 +137,14 @@ class IndexWriter:
                 if remove:
                     self._remove(names)
                 else:
-                    self.counts.gone += len(names)
+                    self.counts["gone"] += len(names)
 
     def commit(self) -> None:
         """Save what was added."""
         if self.folder is None:
             if (dim := self._dim) is None:
                 return
-            place, weights = place_of(self.embedder), weights_of(self.embedder)
+            place, weights = place_of(self.embedder), self.embedder.folder.weights_hash
             create(self.path, Header(model=place, weights=weights, dim=dim))
             self.folder = IndexFolder(self.path, write=True)
         if self._new or self._images or self._removed:
@@ -222,24 +210,24 @@ class IndexWriter:
     def _put(self, now: IndexedImage, before: IndexedImage | None) -> None:
         """Let an image of the index be so from now on."""
         if before is None:
-            self.counts.added += 1
+            self.counts["added"] += 1
         elif before.row != now.row:
-            self.counts.changed += 1
+            self.counts["changed"] += 1
         else:
-            self.counts.unchanged += 1
+            self.counts["unchanged"] += 1
         if now != before:
             self._images.append(now)
 
     def _refuse(self, image: _Image, reason: str) -> None:
         """Tell that an image cannot be indexed; what it was before must not be found, either."""
         error = f"{image.now.name} cannot be read as an image: {reason}."
-        self.counts.unreadable.append(UnreadableImage(path=image.now.name, error=error))
+        self.unreadable.append(UnreadableImage(path=image.now.name, error=error))
         if image.before is not None:
             self._remove([image.before.name])
 
     def _remove(self, names: Sequence[str]) -> None:
         self._removed += names
-        self.counts.removed += len(names)
+        self.counts["removed"] += len(names)
 
     def _remove_vanished_rows(self, images: ImageSet) -> None:
         """Remove the images of a table or an archive that it does not hold any more."""
@@ -296,7 +284,7 @@ class IndexWriter:
             else:
                 first = 0 if self.folder is None else self.folder.rows
                 self._new[sha256] = first + len(self._new), vector
-                self.counts.embedded += 1
+                self.counts["embedded"] += 1
         return reasons
 
     def _vectors_of(self, images: list[ImageContent]) -> list[np.ndarray | str]:

@@ -34,7 +34,9 @@ def gather(
     sets: list[ImageSet] = []
     alone: list[Path] = []
     for each in given:
-        name = _absolute(each)
+        name = here(each)
+        if ".." in Path(name).parts:  # absolute, and the same from everywhere
+            name = str(Path(name).resolve())
         if Path(name).is_file() and is_image(Path(name)):
             alone.append(Path(name))
             continue
@@ -58,12 +60,6 @@ def gather(
             )
             raise DataError(message) from error
     return [*sets, read_files(alone)] if alone else sets
-
-
-def _absolute(name: str) -> str:
-    """Make the name of something in the current folder absolute, and the same from everywhere."""
-    found = here(name)
-    return str(Path(found).resolve()) if ".." in Path(found).parts else found
 
 
 def sha256_of(content: bytes | ImageContent) -> str:

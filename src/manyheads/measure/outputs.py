@@ -21,7 +21,7 @@ from manyheads.errors import ManyheadsError, MissingExtraError, UsageError
 from manyheads.files import write_atomically, write_text
 from manyheads.lens.view.report import inline_json, script_hash
 from manyheads.measure.text_metrics import TEXT_METRICS, References
-from manyheads.predict.text_predictor import one_line
+from manyheads.predict.text_reader import one_line
 from manyheads.project.paths import make_room
 from manyheads.strict_json import dumps
 

@@ -55,7 +55,6 @@ class CaptionerConfig(DecoderConfig):
         return self.dim if self.bridge else self.image.feature_dim
 
     def __post_init__(self) -> None:
-        """Refuse an encoder that gives one vector for the whole image."""
         check_features(self.image)
 
     @property

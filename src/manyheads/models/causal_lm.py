@@ -14,12 +14,13 @@ from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.models.exported_graphs import (
+    ROWS,
     Graph,
     GraphCache,
     GraphInput,
+    layer_inputs,
     layer_names,
     pairs,
-    past_of_texts,
     tokens_input,
 )
 from manyheads.models.language_model import LanguageModel, LanguageModelConfig
@@ -43,7 +44,8 @@ class CausalConfig(LanguageModelConfig):
         `positions` says which of the given tokens are scored: a search needs the last one only.
         """
         positions = GraphInput("positions", torch.arange(3), {0: "positions"})
-        past = past_of_texts(self.layers, self.heads, self.dim // self.heads)
+        shape = (ROWS, self.heads, 4, self.dim // self.heads)
+        past = layer_inputs(self.layers, "past_", shape, {0: "texts", 2: "past"})
         return (
             Graph(
                 "decoder",

@@ -50,7 +50,6 @@ class CctConfig(ImageEncoderConfig):
     qkv_bias: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse a stem that has no middle."""
         if self.convolutions < 1 or self.kernel % 2 == 0:
             raise UsageError(
                 f"The stem has {self.convolutions} convolutions of {self.kernel} x {self.kernel}: "

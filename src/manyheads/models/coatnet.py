@@ -47,6 +47,7 @@ class CoatnetConfig(ImageConfig):
     """
 
     behind_features = ("pool", "head")
+    _width_key = "dims"
 
     stem: tuple[int, int] = (64, 64)
     dims: tuple[int, ...] = (96, 192, 384, 768)
@@ -72,7 +73,6 @@ class CoatnetConfig(ImageConfig):
     widen: Literal["first", "last"] = "first"  # the projection that makes attention wider
 
     def __post_init__(self) -> None:
-        """Refuse stages that are not all described, and heads that do not fit."""
         if len(self.dims) != len(self.layers) or not 0 <= self.convolutions <= len(self.dims):
             raise UsageError(
                 f"dims describe {len(self.dims)} stages, layers {len(self.layers)}, of which "
@@ -102,11 +102,6 @@ class CoatnetConfig(ImageConfig):
     def sized_tables(self) -> Mapping[str, SizedTable]:
         """Bias tables depend on the grid of their stage."""
         return stage_tables("stages.{}.*.bias.table", self.grids)
-
-    @property
-    def feature_dim(self) -> int:
-        """The width of the last stage."""
-        return self.dims[-1]
 
     def build(self) -> "Coatnet":
         """Build the model with fresh weights."""

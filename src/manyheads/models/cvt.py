@@ -31,6 +31,8 @@ from manyheads.nn.vision.overlap import OverlappingPatches
 class CvtConfig(ImageConfig):
     """Shape of a CvT; the defaults are CvT-13 (table 2). The last stage has a class token."""
 
+    _width_key = "dims"
+
     dims: tuple[int, ...] = (64, 192, 384)
     layers: tuple[int, ...] = (1, 2, 10)
     heads: tuple[int, ...] = (1, 3, 6)
@@ -47,13 +49,7 @@ class CvtConfig(ImageConfig):
     qkv_bias: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse stages that are not all described."""
         check_stages(self, ["dims", "layers", "heads", "kernels", "strides", "paddings"])
-
-    @property
-    def feature_dim(self) -> int:
-        """The width of the last stage."""
-        return self.dims[-1]
 
     def build(self) -> "Cvt":
         """Build the model with fresh weights."""

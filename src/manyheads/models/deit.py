@@ -22,7 +22,6 @@ class DeitConfig(VitConfig):
     pool: Pool = "distilled"
 
     def __post_init__(self) -> None:
-        """Refuse parts between the two tokens and their heads."""
         super().__post_init__()
         if self.pool != "distilled":
             raise UsageError(

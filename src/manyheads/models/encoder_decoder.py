@@ -20,9 +20,9 @@ from manyheads.models.exported_graphs import (
     Graph,
     GraphCache,
     GraphInput,
+    layer_inputs,
     layer_names,
     pairs,
-    past_inputs,
 )
 from manyheads.models.text_encoder import (
     TextBlockConfig,
@@ -75,15 +75,14 @@ class DecoderConfig(TextBlockConfig):
         layers, size = self.decoder_layers, self.dim // self.heads
         source, most = self.source_input, self.max_length
         sources = layer_names(layers, prefix="source_")
-        axes = {0: "sentences", 2: "source"}
-        shape = (ROWS, self.heads, 5, size)
+        read, past = (ROWS, self.heads, 5, size), (ROWS, 3, self.heads, 4, size)
         given = [
             GraphInput("tokens", torch.full((ROWS, 3), self.start), {0: "sentences", 1: "beams"}),
             GraphInput(
                 "source_mask", torch.ones(ROWS, 5, dtype=torch.bool), {0: "sentences", 1: "source"}
             ),
-            *(GraphInput(name, torch.zeros(shape), axes) for name in sources),
-            *past_inputs(layers, self.heads, size),
+            *layer_inputs(layers, "source_", read, {0: "sentences", 2: "source"}),
+            *layer_inputs(layers, "past_", past, {0: "sentences", 1: "beams", 3: "past"}),
         ]
         written = ("log_probabilities", "attention", *layer_names(layers))
         return (

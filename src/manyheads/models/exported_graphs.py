@@ -73,19 +73,12 @@ def tokens_input(*, name: str = "tokens", rows: str = "texts") -> GraphInput:
     return GraphInput(name, torch.full((ROWS, TOKENS), 3), {0: rows, 1: name})
 
 
-def past_inputs(layers: int, heads: int, size: int) -> list[GraphInput]:
-    """Keys and values of the tokens that each beam has written, layer by layer."""
-    return _past(layers, (ROWS, 3, heads, 4, size), {0: "sentences", 1: "beams", 3: "past"})
-
-
-def past_of_texts(layers: int, heads: int, size: int) -> list[GraphInput]:
-    """Keys and values of the beginning of each text, layer by layer."""
-    return _past(layers, (ROWS, heads, 4, size), {0: "texts", 2: "past"})
-
-
-def _past(layers: int, shape: tuple[int, ...], axes: Mapping[int, str]) -> list[GraphInput]:
+def layer_inputs(
+    layers: int, prefix: str, shape: tuple[int, ...], axes: Mapping[int, str]
+) -> list[GraphInput]:
+    """Keys and values, layer by layer, of this shape."""
     # Each a tensor of its own: one tensor twice would be traced as one input.
-    names = layer_names(layers, prefix="past_")
+    names = layer_names(layers, prefix=prefix)
     return [GraphInput(name, torch.zeros(shape), axes) for name in names]
 
 

@@ -39,7 +39,6 @@ class HybridConfig(VitConfig):
     norm_groups: int = 32
 
     def __post_init__(self) -> None:
-        """Refuse a feature map that is not whole patches, and what linear attention cannot do."""
         self.check_attention()
         if min(self.depths, default=1) < 1:
             raise UsageError(

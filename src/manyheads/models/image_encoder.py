@@ -53,6 +53,8 @@ POSITIONS: dict[Positions, type[NoGridPositions]] = {
 class ImageEncoderConfig(ImageConfig):
     """Shape and parts of the stack; the defaults are ViT-B's (Dosovitskiy et al. 2021, table 1)."""
 
+    _width_key = "dim"
+
     dim: int = 768
     layers: int = 12
     heads: int = 12
@@ -74,11 +76,6 @@ class ImageEncoderConfig(ImageConfig):
     def grid(self) -> Grid:
         """Rows and columns of tokens."""
         raise NotImplementedError
-
-    @property
-    def feature_dim(self) -> int:
-        """The width of the tokens."""
-        return self.dim
 
     @property
     def sized_tables(self) -> Mapping[str, SizedTable]:

@@ -1,7 +1,7 @@
 """An image model without its classifier: the features that a captioner or a matcher builds on."""
 
 from dataclasses import replace
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -10,16 +10,7 @@ from manyheads.errors import UsageError
 from manyheads.models.image_encoder import POOLS
 from manyheads.models.model_config import ImageConfig
 from manyheads.nn.blocks.pool import MeanPool
-from manyheads.nn.shapes import FeatureMap, Images, Tokens
-
-
-@runtime_checkable
-class FeatureEncoder(Protocol):
-    """An image model that gives its features."""
-
-    def features(self, images: Images) -> Tokens | FeatureMap:
-        """Return the vectors of tokens, or of the places of a feature map."""
-        ...
+from manyheads.nn.shapes import FeatureMap, Tokens
 
 
 def check_features(config: ImageConfig) -> None:
@@ -35,15 +26,18 @@ def check_features(config: ImageConfig) -> None:
         )
 
 
-def feature_encoder(config: ImageConfig) -> FeatureEncoder:
-    """Build an image model for its features alone, without the modules behind them."""
+def feature_encoder(config: ImageConfig) -> Any:
+    """Build an image model for its features alone, without the modules behind them.
+
+    `features(images)` gives the vectors of tokens, or of the places of a feature map.
+    """
     own: Any = config
     if hasattr(own, "pool") and issubclass(POOLS[own.pool], MeanPool):
         config = replace(own, pool="mean")  # a pool that adds no tokens is behind them, too
     model = config.build()
     for name in config.behind_features:
         setattr(model, name, nn.Identity())
-    return cast(FeatureEncoder, model)
+    return model
 
 
 def feature_tokens(features: Tokens | FeatureMap) -> Float[Tensor, "batch token dim"]:

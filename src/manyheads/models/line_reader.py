@@ -48,7 +48,6 @@ class LineReaderConfig(TextEncoderConfig):
     positions: TokenPositions = "rotary"
 
     def __post_init__(self) -> None:
-        """Refuse a stem whose numbers do not fit each other or the height of a line."""
         check_stages(self, ("widths", "row_strides", "column_strides"))
         if self.line_height % prod(self.row_strides):
             raise UsageError(

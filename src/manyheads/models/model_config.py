@@ -93,6 +93,7 @@ class ImageConfig(ModelConfig):
     tasks: ClassVar[tuple[str, ...]] = ("classify",)
     # Modules of the model that its `features` do not need.
     behind_features: ClassVar[tuple[str, ...]] = ("head",)
+    _width_key: ClassVar[str] = ""  # the field with the width of the features, or of each stage
 
     height: int = 224
     width: int = 224
@@ -102,7 +103,8 @@ class ImageConfig(ModelConfig):
     @property
     def feature_dim(self) -> int:
         """Width of the vectors that the model's `features` gives for parts of an image; 0: none."""
-        return 0
+        width = getattr(self, self._width_key, 0)
+        return int(width if isinstance(width, int) else width[-1])
 
     def graphs(self, model: Any) -> Sequence[Graph]:
         """One graph, from images to logits."""

@@ -11,12 +11,11 @@ from manyheads.models.model_config import ModelConfig
 from manyheads.models.sized_tables import Size
 
 State = dict[str, Tensor]
+Tensors = Mapping[str, Tensor]
 C = TypeVar("C", bound=ModelConfig)
 
 
-def resize(
-    config: C, state: Mapping[str, Tensor], size: Size, library: str | None = None
-) -> tuple[C, State]:
+def resize(config: C, state: Tensors, size: Size, library: str | None = None) -> tuple[C, State]:
     """Fit an image model to another image size, not necessarily square.
 
     `size` is height and width in pixels, `library` whose way of interpolating to take, if weights
@@ -43,9 +42,7 @@ def at_size(config: C, size: Size) -> C:
     return replace(config, **changes)
 
 
-def refit(
-    old: ModelConfig, new: ModelConfig, state: Mapping[str, Tensor], library: str | None
-) -> State:
+def refit(old: ModelConfig, new: ModelConfig, state: Tensors, library: str | None) -> State:
     """Fit the tables that both Configs list in `sized_tables`; keep all other tensors."""
     wanted = new.sized_tables
     fitted = dict(state)

@@ -50,6 +50,8 @@ STEMS: dict[Stem, partial[ConvolutionStem]] = {
 class ResNetConfig(ImageConfig):
     """Shape and parts; the defaults are the 50 layers of table 1. Images of any size will do."""
 
+    _width_key = "outputs"
+
     stem: Stem = "halving"
     stem_width: int = 64
     block: BlockName = "bottleneck"
@@ -59,13 +61,7 @@ class ResNetConfig(ImageConfig):
     groups: int = 1  # of the 3 x 3 convolutions: more than 1 is ResNeXt
 
     def __post_init__(self) -> None:
-        """Refuse stages that do not match."""
         check_stages(self, ["depths", "widths", "outputs"])
-
-    @property
-    def feature_dim(self) -> int:
-        """The width of the last stage."""
-        return self.outputs[-1]
 
     def build(self) -> "ResNet":
         """Build the model with fresh weights."""

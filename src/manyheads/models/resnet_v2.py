@@ -25,6 +25,8 @@ from manyheads.nn.vision.residual_block import BlockParts, PreActivationBottlene
 class ResNetV2Config(ImageConfig):
     """Shape; the defaults are BiT's R50x1. Images of any size will do."""
 
+    _width_key = "outputs"
+
     stem_width: int = 64
     depths: tuple[int, ...] = (3, 4, 6, 3)
     widths: tuple[int, ...] = (64, 128, 256, 512)  # channels inside a block, a number a stage
@@ -32,7 +34,6 @@ class ResNetV2Config(ImageConfig):
     norm_groups: int = 32
 
     def __post_init__(self) -> None:
-        """Refuse stages that do not match, and channels that cannot be grouped."""
         check_stages(self, ["depths", "widths", "outputs"])
         for channels in (self.stem_width, *self.widths, *self.outputs):
             if channels % self.norm_groups:
@@ -40,11 +41,6 @@ class ResNetV2Config(ImageConfig):
                     f"{channels} channels cannot be normalised in {self.norm_groups} groups: "
                     "choose widths that are multiples of norm_groups."
                 )
-
-    @property
-    def feature_dim(self) -> int:
-        """The width of the last stage."""
-        return self.outputs[-1]
 
     def build(self) -> "ResNetV2":
         """Build the model with fresh weights."""

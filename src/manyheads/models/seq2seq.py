@@ -64,7 +64,6 @@ class Seq2SeqConfig(ModelConfig):
     end: int = 2
 
     def __post_init__(self) -> None:
-        """Refuse an odd width for two directions, and nothing to feed."""
         if self.bidirectional and self.hidden_size % 2:
             raise UsageError(
                 f"hidden_size is {self.hidden_size}, but each direction of a bidirectional encoder "
@@ -208,9 +207,7 @@ class StateDecoder(nn.Module):
         self.stack = RecurrentStack("decoder", layers, dropout=config.dropout)
         self.attention = _attention(config)
 
-    def forward(
-        self, x: Float[Tensor, "batch target dim"], states: list[State], source: Source
-    ) -> Float[Tensor, "batch target dim"]:
+    def forward(self, x: Tokens, states: list[State], source: Source) -> Tokens:
         """Read a whole target; return its attentional vectors."""
         hidden, _ = self.stack(x, states)
         return self.attention(hidden, source)[0]
@@ -219,8 +216,12 @@ class StateDecoder(nn.Module):
         self, x: BeamVectors, seen: BeamVectors, states: list[State], source: Source
     ) -> tuple[BeamVectors, list[State], Tensor | None]:
         """Read one token a beam; return its attentional vector, the new states and the weights."""
-        hidden, states = _step(self.stack, self.reads(x, seen), states)
-        vector, weights = self.attention(hidden, source)
+        # Every beam is a row of the stack's own step.
+        rows = [tuple(each.flatten(0, 1) for each in state) for state in states]
+        hidden, rows = self.stack.step(self.reads(x, seen).flatten(0, 1), rows)
+        shape = x.shape[:2]
+        states = [tuple(each.unflatten(0, shape) for each in state) for state in rows]
+        vector, weights = self.attention(hidden.unflatten(0, shape), source)
         return vector, states, weights
 
     def reads(self, x: Tensor, seen: Tensor) -> Tensor:
@@ -237,9 +238,7 @@ class FedDecoder(StateDecoder):
     inputs = 2
     attention: GlobalAttention
 
-    def forward(
-        self, x: Float[Tensor, "batch target dim"], states: list[State], source: Source
-    ) -> Float[Tensor, "batch target dim"]:
+    def forward(self, x: Tokens, states: list[State], source: Source) -> Tokens:
         """Read a target step by step; return its attentional vectors."""
         seen, vectors = torch.zeros_like(x[:, 0]), []
         scores, contexts = [], []
@@ -258,18 +257,6 @@ class FedDecoder(StateDecoder):
     def reads(self, x: Tensor, seen: Tensor) -> Tensor:
         """Give what a step reads: the token, and what the last step saw."""
         return torch.cat((x, seen), dim=-1)
-
-
-def _step(
-    stack: RecurrentStack, x: Float[Tensor, "sentence beam input"], states: list[State]
-) -> tuple[Float[Tensor, "sentence beam hidden"], list[State]]:
-    """Let every beam be a row of the stack's own step."""
-    rows = [tuple(each.flatten(0, 1) for each in state) for state in states]
-    hidden, rows = stack.step(x.flatten(0, 1), rows)
-    shape = x.shape[:2]
-    return hidden.unflatten(0, shape), [
-        tuple(each.unflatten(0, shape) for each in state) for state in rows
-    ]
 
 
 def _layers(

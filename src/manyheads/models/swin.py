@@ -45,6 +45,8 @@ EDGES: dict[EdgesName, Edges] = {
 class SwinConfig(ImageConfig):
     """Shape and parts of a Swin Transformer; the defaults are Swin-T (section 3.3)."""
 
+    _width_key = "dims"
+
     patch: int = 4
     dim: int = 96  # doubled from stage to stage
     layers: tuple[int, ...] = (2, 2, 6, 2)
@@ -59,7 +61,6 @@ class SwinConfig(ImageConfig):
     edges: EdgesName = "masked"
 
     def __post_init__(self) -> None:
-        """Refuse stages that are not all described."""
         check_stages(self, ["layers", "heads"])
         if min(self.window) < 1:
             raise UsageError(f"The window is {self.window}: both sides must be at least 1.")
@@ -86,11 +87,6 @@ class SwinConfig(ImageConfig):
     def sized_tables(self) -> Mapping[str, SizedTable]:
         """Bias tables depend on the window, which shrinks with the grid."""
         return stage_tables("stages.{}.blocks.*.bias.table", self.windows)
-
-    @property
-    def feature_dim(self) -> int:
-        """The width of the last stage."""
-        return self.dims[-1]
 
     def build(self) -> "Swin":
         """Build the model with fresh weights."""

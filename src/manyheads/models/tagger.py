@@ -8,7 +8,7 @@ attention can be compared on the same task.
 import math
 from dataclasses import dataclass
 
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
@@ -55,7 +55,6 @@ class RecurrentTaggerConfig(TaggerConfig):
     bidirectional: bool = True  # False: a token's tags depend on earlier tokens only
 
     def __post_init__(self) -> None:
-        """Refuse a width that two directions cannot share."""
         if self.bidirectional and self.hidden_size % 2:
             raise UsageError(
                 f"hidden_size is {self.hidden_size}, but each of two directions has half of it: "
@@ -99,9 +98,7 @@ class RecurrentContext(nn.Module):
         for layer in layers:
             layer.reset_parameters()
 
-    def forward(
-        self, x: Tokens, real: Bool[Tensor, "batch token"]
-    ) -> Float[Tensor, "batch token width"]:
+    def forward(self, x: Tokens, real: ChosenTokens) -> Float[Tensor, "batch token width"]:
         """Return for every token a vector of what was read up to it."""
         return self.stack(x, lengths=real.sum(dim=1))[0]
 
@@ -115,9 +112,7 @@ class AttentiveContext(nn.Module):
         self.encoder = text_encoder(config)
         self.width = config.dim
 
-    def forward(
-        self, x: Tokens, real: Bool[Tensor, "batch token"]
-    ) -> Float[Tensor, "batch token width"]:
+    def forward(self, x: Tokens, real: ChosenTokens) -> Float[Tensor, "batch token width"]:
         """Return for every token a vector of the whole text."""
         return self.encoder(self.positions(x), real[:, None, None, :])
 

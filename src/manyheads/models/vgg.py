@@ -46,6 +46,7 @@ class VggConfig(ImageConfig):
     """Shape and parts; the defaults are configuration D of table 1, VGG-16."""
 
     behind_features = ("expand", "mix", "head")
+    _width_key = "widths"
 
     depths: tuple[int, ...] = (2, 2, 3, 3, 3)  # convolutions before each halving
     widths: tuple[int, ...] = (64, 128, 256, 512, 512)
@@ -55,14 +56,8 @@ class VggConfig(ImageConfig):
     dropout: float = 0.5
 
     def __post_init__(self) -> None:
-        """Refuse stages that do not match, and an image that is halved to nothing."""
         check_stages(self, ["depths", "widths"])
         _check_size(self.height, self.width, len(self.depths))
-
-    @property
-    def feature_dim(self) -> int:
-        """The width of the last stage."""
-        return self.widths[-1]
 
     def build(self) -> "Vgg":
         """Build the model with fresh weights."""

@@ -59,7 +59,6 @@ class VitConfig(ImageEncoderConfig):
     representation: int | None = None  # width of a tanh layer before the head (section 3.1)
 
     def __post_init__(self) -> None:
-        """Refuse an image that is not whole patches, and what linear attention cannot do."""
         self.check_attention()
         if self.patch < 1:
             raise UsageError(f"The patch size is {self.patch}: it must be at least 1.")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any
 
 from manyheads.asks.load_options import LoadOptions
 from manyheads.asks.request import Request
@@ -14,29 +14,8 @@ from manyheads.predict.task_pipeline import pipeline_of
 from manyheads.project.folder import ModelFolder
 from manyheads.project.paths import find_model
 
-P = TypeVar("P", bound=Predictor)
 
-
-@overload
-def load(
-    model: str | Path,
-    kind: type[P],
-    *,
-    image_size: int | tuple[int, int] | None = None,
-    engine: str = "torch",
-    device: str | None = None,
-    threads: int | None = None,
-) -> P: ...
-@overload
-def load(
-    model: str | Path,
-    kind: None = None,
-    *,
-    image_size: int | tuple[int, int] | None = None,
-    engine: str = "torch",
-    device: str | None = None,
-    threads: int | None = None,
-) -> Predictor: ...
+# What `kind` says to type checkers is in the stub of the package, `__init__.pyi`.
 def load(
     model: str | Path,
     kind: type[Predictor] | None = None,

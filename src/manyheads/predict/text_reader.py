@@ -1,8 +1,8 @@
-"""The interface that `look` needs of a text predictor: its tokens, and one output for each."""
+"""Predictors of text: called with one text or several; `look` reads tokens and their outputs."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import torch
 from torch import Tensor
@@ -54,6 +54,33 @@ class TextReader(Predictor, ABC):
     def tensor(self, ids: Sequence[int]) -> Tensor:
         """Make one example of ids on the model's device: (1, token)."""
         return torch.tensor([list(ids)], device=next(self.model.parameters()).device)
+
+
+def one_line(text: str) -> str:
+    """Keep an answer on its line, so that line N belongs to text N: a byte token may end a line."""
+    return text.replace("\r", " ").replace("\n", " ")
+
+
+class TextPredictor(TextReader, ABC):
+    """Call it with a text for its answer, or with a list of texts for a list in the same order."""
+
+    @overload
+    def __call__(self, text: str) -> str: ...
+    @overload
+    def __call__(self, text: list[str] | tuple[str, ...]) -> list[str]: ...
+    def __call__(self, text: str | list[str] | tuple[str, ...]) -> str | list[str]:
+        """Answer one text, or several: the same number, in the same order.
+
+        Raises:
+            UsageError: neither a text nor a list of texts.
+        """
+        if isinstance(text, str):
+            return self.answers([text])[0]
+        return self.answers(text)
+
+    @abstractmethod
+    def answers(self, texts: list[str] | tuple[str, ...]) -> list[str]:
+        """Answer each text."""
 
 
 class TokenPredictor(TextReader, ABC):

@@ -1,11 +1,9 @@
 """The attention head that aligns a translator's words with the source, as manyheads.json has it."""
 
-from typing import Any
-
 from pydantic import BaseModel, ConfigDict, Field
 
 from manyheads.lens.measures.alignment_head import AlignmentHead, Chosen
-from manyheads.project.folder import ModelFolder, store_entry, stored_entry
+from manyheads.project.folder import ModelFolder, stored_entry
 
 
 class Entry(BaseModel):
@@ -43,8 +41,3 @@ def stored(folder: ModelFolder) -> Chosen | None:
     again = f"Remove the entry, or evaluate {folder.path} again with `alignment=True`."
     entry = stored_entry(folder, "alignment", Entry, again)
     return None if entry is None else entry.chosen
-
-
-def store(folder: ModelFolder, entry: dict[str, Any]) -> None:
-    """Keep a choice with its model."""
-    store_entry(folder, "alignment", entry)

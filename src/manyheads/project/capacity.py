@@ -1,7 +1,7 @@
 """Whether memory suffices for a model, found out from its shapes before it is built."""
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -28,13 +28,8 @@ class ShapesOnly(TorchFunctionMode):
     """
 
     def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Iterable[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        """Leave out what draws weights, and make all else on the meta device."""
         named = dict(kwargs or {})
         if getattr(func, "__module__", "") == "torch.nn.init" or func.__name__ in IN_PLACE:
             return args[0] if args else named["tensor"]

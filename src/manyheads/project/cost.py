@@ -4,7 +4,6 @@ torch has a counter of its own, but its first use imports the compiler, for seco
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -24,13 +23,8 @@ class OperationCount(TorchFunctionMode):
         self.total = 0
 
     def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Iterable[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        """Let torch compute, then count."""
         answer = func(*args, **(kwargs or {}))
         if func in (F.linear, F.conv2d):
             self.total += 2 * answer.numel() * args[1][0].numel()

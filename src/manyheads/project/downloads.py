@@ -39,16 +39,13 @@ def find_public(name: str) -> PublicCorpus:
 
 
 def fetch(
-    corpus: PublicCorpus,
-    root: Path,
-    *,
-    folder: Path | None = None,
-    say: Say = str,  # to nobody
+    corpus: PublicCorpus, root: Path, *, folder: Path | None = None, say: Say = str
 ) -> Fetched:
     """Bring a corpus under `root`: from a local folder, or from its home.
 
     Each file gets its name when it is complete and its checksum is right. An interrupted download
-    is continued. A folder may be laid out as under a data root, or as at the corpus's home.
+    is continued. A folder may be laid out as under a data root, or as at the corpus's home. `say`
+    is told what is done; by default nobody is.
 
     Raises:
         UsageError: neither a folder nor a home to download from.

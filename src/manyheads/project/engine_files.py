@@ -7,8 +7,14 @@ from typing import Any
 from pydantic import BaseModel
 
 from manyheads.errors import LOG, FolderError
-from manyheads.project.folder import ModelFolder, read_versioned, validated, versions, write_json
-from manyheads.project.hashes import check_hashes
+from manyheads.project.folder import (
+    ModelFolder,
+    check_hashes,
+    read_versioned,
+    validated,
+    versions,
+    write_json,
+)
 from manyheads.train.checkpoint import sha256
 
 RECORD, REPORT = "engine.json", "parity.json"

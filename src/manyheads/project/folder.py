@@ -1,6 +1,7 @@
 """A run folder is a model folder: written piece by piece atomically, checked when it is read."""
 
 import math
+import os
 import platform
 import sys
 from collections.abc import Iterable, Mapping
@@ -27,12 +28,12 @@ from manyheads.models.resize import resize
 from manyheads.nn.layers.linear import pack
 from manyheads.project.base_recipe import Converted, Recipe, read_recipe
 from manyheads.project.capacity import at_most
-from manyheads.project.hashes import check_hashes
 from manyheads.project.hub_name import hub_name_of
 from manyheads.project.int8_weights import SCALE, dequantize, quantize, scaled
 from manyheads.project.migrate import RENAMED, rename
 from manyheads.project.paths import shipped
 from manyheads.project.plugins import LOADED, home
+from manyheads.project.recipe_limits import short
 from manyheads.project.registry import find_task
 from manyheads.project.sentencepiece_files import Vocabularies, need_vocabularies, sizes, tokenizers
 from manyheads.project.toml_file import read_toml
@@ -52,31 +53,15 @@ LEFT_OUT = "left_out.txt"  # images that could not be read, and why
 AGAIN = "Copy the folder again."
 OWN = ".manyheads-"  # what comes and goes while a run is at work: a lock, unfinished files
 CACHE = f"{OWN}cache"  # what training made of a large corpus; gone when it has finished
+FOREIGN = ("hf", "marian")  # folders of other libraries' own files
 HASHED = (
-    "recipe.toml",
-    "model.safetensors",
-    "tokenizer.model",
-    "source.model",
-    "target.model",
-    "characters.json",
-    "preprocessing.json",
-    "labels.json",
+    *("recipe.toml", "model.safetensors", "tokenizer.model", "source.model", "target.model"),
+    *("characters.json", "preprocessing.json", "labels.json"),
 )
 UNHASHED = (
-    "manyheads.json",
-    "README.md",
-    "metrics.jsonl",
-    "evaluations.jsonl",
-    "start.json",
-    HELD_OUT,
-    LEFT_OUT,
-    "state",
-    "events",
-    "engines",
-    "marian",
-    "hf",
+    *("manyheads.json", "README.md", "metrics.jsonl", "evaluations.jsonl", "start.json"),
+    *(HELD_OUT, LEFT_OUT, "state", "events", "engines", *FOREIGN),
 )
-FOREIGN = ("hf", "marian")  # folders of other libraries' own files
 
 
 class Hashes(BaseModel, extra="allow"):
@@ -150,24 +135,21 @@ class ModelFolder:
         try:
             self.recipe = read_recipe(path / "recipe.toml", stored=True)
         except RecipeError as error:
-            self._refuse_without_plugins(error)
-            raise
-        if unknown := set(_hashed(path, self.recipe)) - self.manifest["sha256"].keys():
-            raise FolderError(
-                f"{manifest}, sha256: there is no hash of {', '.join(sorted(unknown))}. Copy the "
-                "folder again."
-            )
-
-    def _refuse_without_plugins(self, error: RecipeError) -> None:
-        """Name the plugins that the model needs; a folder never causes an import by itself."""
-        missing = [name for name in self.manifest.get("plugins", []) if name not in sys.modules]
-        if missing:
+            # The plugins that the model needs; a folder never causes an import by itself.
+            missing = [each for each in self.manifest.get("plugins", []) if each not in sys.modules]
+            if not missing:
+                raise
             given = " ".join(f"`plugin={name}`" for name in missing)
             raise FolderError(
                 f"{self.path} needs a plugin that is not loaded: {', '.join(missing)}. If you "
                 f"trust it, give {given}; of a single file its path: "
                 f"`plugin=FOLDER/{missing[0]}.py`. In Python, import it first."
             ) from error
+        if unknown := set(_hashed(path, self.recipe)) - self.manifest["sha256"].keys():
+            raise FolderError(
+                f"{manifest}, sha256: there is no hash of {', '.join(sorted(unknown))}. Copy the "
+                "folder again."
+            )
 
     @property
     def name(self) -> str:
@@ -248,9 +230,7 @@ class ModelFolder:
         found = need_vocabularies(self.path)
         config = self.recipe.config()
         for (name, tokenizer), key in zip(found.items(), sizes(found), strict=True):
-            expected = getattr(config, key, None)
-            if len(tokenizer) != expected:
-                raise self._another(name, f"{len(tokenizer)} tokens", expected)
+            self._check_size(name, len(tokenizer), "tokens", getattr(config, key, None))
         return tokenizers(found)
 
     def _foreign_tokenizers(self, origin: Converted) -> Tokenizers:
@@ -263,22 +243,22 @@ class ModelFolder:
         target_size = getattr(config, "target_vocabulary", None) or config.vocabulary
         for tokenizer, size in zip(found, (config.vocabulary, target_size), strict=True):
             if len(tokenizer) > size:
-                raise self._another(origin.format, f"{len(tokenizer)} tokens", size)
+                self._check_size(origin.format, len(tokenizer), "tokens", size)
         return found
 
-    def _another(self, name: str, found: str, expected: int | None) -> FolderError:
-        return FolderError(
-            f"{self.path / name} has {found}, the model {expected}: it belongs to another model. "
-            "Copy the model's own folder again."
-        )
+    def _check_size(self, name: str, count: int, unit: str, expected: int | None) -> None:
+        if count != expected:
+            raise FolderError(
+                f"{self.path / name} has {count} {unit}, the model {expected}: it belongs to "
+                "another model. Copy the model's own folder again."
+            )
 
     def characters(self) -> Characters:
         """Load the characters of a tagger's vocabulary."""
         path = self.path / "characters.json"
         characters = Characters(validated(str, read_json(path), path, AGAIN))
         vocabulary = getattr(self.recipe.config(), "vocabulary", None)
-        if len(characters) != vocabulary:
-            raise self._another("characters.json", f"{len(characters)} entries", vocabulary)
+        self._check_size(path.name, len(characters), "entries", vocabulary)
         return characters
 
     def preprocessing(self) -> "Preprocessing":
@@ -291,8 +271,7 @@ class ModelFolder:
             rename(stored, RENAMED["image"])
         found = validated(Preprocessing, stored, path, AGAIN)
         channels = self.recipe.derived().get("channels", found.channels)
-        if found.channels != channels:
-            raise self._another(path.name, f"{found.channels} channels", channels)
+        self._check_size(path.name, found.channels, "channels", channels)
         return found
 
     def labels(self) -> list[str]:
@@ -300,8 +279,7 @@ class ModelFolder:
         path = self.path / "labels.json"
         labels = validated(list[str], read_json(path), path, AGAIN)
         classes = getattr(self.recipe.config(), "classes", len(labels))
-        if len(labels) != classes:
-            raise self._another("labels.json", f"{len(labels)} classes", classes)
+        self._check_size(path.name, len(labels), "classes", classes)
         return labels
 
     def evaluations(self) -> list[dict[str, Any]]:
@@ -500,12 +478,32 @@ def versions() -> dict[str, str]:
     }
 
 
-def read_json(path: Path) -> Any:
-    """Read a JSON file of a folder."""
-    return _read_json(path, AGAIN)
+def check_hashes(record: Path, hashes: Mapping[str, str], again: str) -> None:
+    """Check that the files beside a record are there, inside its folder, and as they were written.
+
+    Args:
+        record: the JSON file that has the hashes.
+        hashes: the sha256 of each file, by its path from the record's folder.
+        again: what to do about a file that is not.
+
+    Raises:
+        FolderError: one is not.
+    """
+    for name, expected in hashes.items():
+        path = record.parent / name
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            raise FolderError(f"{record}, sha256: {short(name)} is not in the folder. {again}")
+        if not os.path.isfile(path):  # noqa: PTH113 - Path raises on a name too long
+            raise FolderError(f"{path} is missing. {again}")
+        if sha256(path) != expected:
+            raise FolderError(
+                f"{path} is not the file that was written with this model (its sha256 differs): it "
+                f"was changed or cut off. {again}"
+            )
 
 
-def _read_json(path: Path, again: str) -> Any:
+def read_json(path: Path, again: str = AGAIN) -> Any:
+    """Read a JSON file of a folder; `again` says what to do if it is damaged."""
     try:
         return loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -518,7 +516,7 @@ def read_versioned(path: Path, newest: int, again: str) -> dict[str, Any]:
     Raises:
         FolderError: it is damaged, or of another version; `again` says what to do.
     """
-    stored = _read_json(path, again)
+    stored = read_json(path, again)
     version = stored.get("format_version") if isinstance(stored, dict) else None
     if type(version) is not int or not 1 <= version <= newest:
         raise FolderError(

@@ -47,7 +47,10 @@ def connect(address: str, processors: int | None = None) -> Any:
     if address == LOCAL:
         given |= {"include_dashboard": False, "num_cpus": processors}
     try:
-        _check_reachable(address)
+        # Refused where nobody listens; Ray itself would try for two minutes.
+        host, _, port = address.rpartition(":")
+        if host and port.isdecimal():
+            socket.create_connection((host.strip("[]"), int(port)), timeout=REACHABLE).close()
         ray.init(address=address, **given)
     except (OSError, OverflowError, ValueError, RuntimeError) as error:
         raise UsageError(
@@ -55,13 +58,6 @@ def connect(address: str, processors: int | None = None) -> Any:
             'start one here; "auto" or HOST:PORT for one that runs.'
         ) from error
     return ray
-
-
-def _check_reachable(address: str) -> None:
-    """Refuse an address where nobody listens; Ray itself would try for two minutes."""
-    host, _, port = address.rpartition(":")
-    if host and port.isdecimal():
-        socket.create_connection((host.strip("[]"), int(port)), timeout=REACHABLE).close()
 
 
 def resources(device: str | None, threads: int) -> dict[str, int]:

@@ -94,13 +94,16 @@ def _fetch(system: Any, name: str, path: str, suffixes: Sequence[str], folder: P
     if "" in suffixes and system.exists(path):
         return [_copy(system, path, stem)]
     appended = [suffix for suffix in suffixes if suffix]
-    places = {each: _first(system, (f"{path}{each}", f"{path}{each}.gz")) for each in appended}
-    if missing := [suffix for suffix, place in places.items() if place is None]:
+    places = {
+        suffix: next((p for p in (f"{path}{suffix}", f"{path}{suffix}.gz") if system.exists(p)), "")
+        for suffix in appended
+    }
+    if missing := [suffix for suffix, place in places.items() if not place]:
         raise NotFoundError(f"There is no data {name!r}: looked for {name}{missing[0]}.")
     if not places:
         raise NotFoundError(f"There is no data {name!r}.")
     for place in places.values():
-        _copy(system, str(place), folder / str(place).rpartition("/")[2])
+        _copy(system, place, folder / place.rpartition("/")[2])
     return [stem]
 
 
@@ -130,10 +133,6 @@ def _remove_others(folder: Path, copies: Iterable[Path]) -> None:
             path.unlink()
 
 
-def _first(system: Any, places: Iterable[str]) -> str | None:
-    return next((place for place in places if system.exists(place)), None)
-
-
 def _copy(system: Any, place: str, local: Path) -> Path:
     """Copy a file, unless the copy is of what is there now."""
     if ".." in local.parts:
@@ -151,7 +150,6 @@ def _copy(system: Any, place: str, local: Path) -> Path:
 
 
 def _origin(local: Path) -> Path:
-    """Return the file beside a copy that says what it is a copy of."""
     return local.with_name(f".{local.name}.origin")
 
 

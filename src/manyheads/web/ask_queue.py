@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from fastapi import Request as HttpRequest
@@ -54,37 +54,26 @@ async def ask(http: HttpRequest, model: ServedModel, request: BatchRequest) -> l
     return await while_connected(http, model.queue.ask(job_of(request)), seconds)
 
 
-@dataclass(frozen=True)
-class Ask:
+def _answer(request: BatchRequest, own: Any, inputs: Sequence[Any]) -> list[Any]:
     """Ask a predictor, or an index, for its answers to inputs."""
-
-    request: BatchRequest  # without its inputs
-
-    def __call__(self, own: Any, given: Sequence[Any]) -> list[Any]:
-        """Ask."""
-        found: list[Any] = own.answer(self.request.with_inputs(given))
-        return found
+    answers: list[Any] = own.answer(request.with_inputs(inputs))
+    return answers
 
 
-@dataclass(frozen=True)
-class AskAboutImages(Ask):
-    """Ask a predictor for its answers to images, which are decoded here."""
-
-    def __call__(self, own: Any, given: Sequence[EncodedImage]) -> list[Any]:
-        """Ask."""
-        with room_for(given):
-            return super().__call__(own, [image.decode() for image in given])
+def _answer_images(request: ImageRequest, own: Any, images: Sequence[EncodedImage]) -> list[Any]:
+    with room_for(images):
+        return _answer(request, own, [image.decode() for image in images])
 
 
 def job_of(request: BatchRequest) -> Job:
     """Make a job of a request; requests are merged if only their inputs differ."""
     options = request.with_inputs(())
     key = options if request.independent else None
-    return Job(Ask(options), request.inputs, request.cost, key)
+    return Job(partial(_answer, options), request.inputs, request.cost, key)
 
 
 def image_job(request: ImageRequest, images: Sequence[EncodedImage]) -> Job:
     """Make a job of a request without images, and images that were sent."""
     key = request if request.independent else None
     cost = request.cost_of(len(images)) + cost_of(images)
-    return Job(AskAboutImages(request), images, cost, key)
+    return Job(partial(_answer_images, request), images, cost, key)

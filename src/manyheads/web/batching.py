@@ -10,8 +10,9 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -70,31 +71,17 @@ class Part:
     cost: float
 
 
-class _Line(deque[Job]):
-    """Jobs that wait for their turn."""
-
-    @property
-    def waiting(self) -> float:
-        """Tokens that wait."""
-        return sum(job.left for job in self)
+def _tokens(line: Iterable[Job]) -> float:
+    """Count the tokens that wait in a line."""
+    return sum(job.left for job in line)
 
 
-@dataclass(frozen=True)
-class Once:
-    """A function that is called once with the model, rather than with inputs."""
-
-    act: Callable[[Any], Any]
-
-    def __call__(self, own: Any, given: Sequence[Any]) -> list[Any]:
-        """Call it."""
-        return [self.act(own)]
+def _once(act: Callable[[Any], Any], own: Any, _: Sequence[Any]) -> list[Any]:
+    """Call a function once with the model, rather than with inputs."""
+    return [act(own)]
 
 
-def _nothing(_: Any) -> None:
-    """Let the worker load the model."""
-
-
-async def _nobody() -> None:
+async def _no_folder() -> None:
     """Read a changed folder again: there is none."""
 
 
@@ -108,7 +95,7 @@ class ModelQueue:
         worker: Worker,
         limits: Limits,
         metrics: Metrics,
-        read_again: Callable[[], Awaitable[None]] = _nobody,
+        read_again: Callable[[], Awaitable[None]] = _no_folder,
     ) -> None:
         self.name = name
         # Called when the folder is another version; it then replaces what loads the model.
@@ -118,7 +105,7 @@ class ModelQueue:
         self._limits, self._metrics = limits, metrics
         # What the worker tells of the model; empty before it is loaded, and when it is lost.
         self.facts: Mapping[str, Any] = {}
-        self._small, self._large = _Line(), _Line()
+        self._small, self._large = deque[Job](), deque[Job]()
         self._turn = self._large  # the line that was served last
         self._running = 0.0  # tokens that are being answered
         self._rate = 2000.0  # tokens per second, a running mean
@@ -130,30 +117,33 @@ class ModelQueue:
 
     async def load(self) -> None:
         """Load the model, if it is not."""
-        await self.call(_nothing, cost=0)
+        await self.call(callable, cost=0)  # any work lets the worker load it
 
     async def call(self, act: Callable[[Any], Any], *, cost: int = 64) -> Any:
         """Run a function with the model; for a worker process, it must be picklable."""
-        return (await self.ask(Job(Once(act), (None,), cost, None)))[0]
+        job = Job(partial(_once, act), (None,), cost, None)
+        return (await self.ask(job, most=self._limits.queued))[0]
 
-    async def ask(self, job: Job) -> list[Any]:
+    async def ask(self, job: Job, *, most: int | None = None) -> list[Any]:
         """Wait for the answers to a job; a caller that is cancelled takes it back, or stops it.
+
+        `most` is the highest cost; that of a request, whole or in parts, if None.
 
         Raises:
             ProblemError: too much is waiting, or the server is shutting down.
         """
         if self._closing:
             raise refusal("shutting_down")
-        divided = job.key is not None or isinstance(job.answers, Once)
-        most = self._limits.queued if divided else self._limits.whole
+        if most is None:
+            most = self._limits.whole if job.key is None else self._limits.queued
         if job.cost > most:
             raise refusal("work", cost=job.cost, most=most)
         line = self._large if job.patient or job.cost > self._limits.part else self._small
-        if line.waiting and line.waiting + job.cost > self._limits.queued:
+        waiting = _tokens(line)
+        if waiting and waiting + job.cost > self._limits.queued:
             self._metrics.refused.labels(self.name).inc()
-            seconds = (line.waiting + self._running) / self._rate
-            told = {"waiting": line.waiting, "model": self.name}
-            raise refusal("full_queue", **told, retry_after=seconds)
+            seconds = (waiting + self._running) / self._rate
+            raise refusal("full_queue", waiting=waiting, model=self.name, retry_after=seconds)
         if self._task is None:
             self._task = asyncio.create_task(self._work(), name=f"queue of {self.name}")
         line.append(job)
@@ -180,7 +170,7 @@ class ModelQueue:
 
     @property
     def _waiting(self) -> float:
-        return self._small.waiting + self._large.waiting
+        return _tokens(self._small) + _tokens(self._large)
 
     def _count(self) -> None:
         self._metrics.waiting.labels(self.name).set(round(self._waiting))

@@ -6,7 +6,7 @@ its sentences wait in the queue of the model, a few at a time. It stops where it
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from manyheads.asks.request import estimate_tokens
 from manyheads.data.documents.office import Unpacked
 from manyheads.documents.document_translation import Document
-from manyheads.documents.fallbacks import TextTranslator
+from manyheads.documents.fallbacks import Demands, TextTranslator
 from manyheads.errors import ChangedFolderError, UsageError
 from manyheads.generation.text_decoding import Translation
 from manyheads.predict.load import LoadVersion
@@ -42,7 +42,7 @@ class Sentences:
     """Sentences of a document, to be translated."""
 
     texts: Sequence[str]
-    constraints: Sequence[Sequence[Sequence[int]]] | None
+    constraints: Demands | None
     options: Mapping[str, Any]  # of `Translator.translate`
     done: int  # sentences with these
     of: int
@@ -59,11 +59,7 @@ class QueuedTranslator(StoredTranslator):
         self.read_folder(folder, folder.tokenizers())
 
     def translate(
-        self,
-        texts: Sequence[str],
-        *,
-        constraints: Sequence[Sequence[Sequence[int]]] | None = None,
-        **options: Any,
+        self, texts: Sequence[str], *, constraints: Demands | None = None, **options: Any
     ) -> list[list[Translation]]:
         """Translate texts, as the translator does.
 
@@ -87,17 +83,12 @@ class QueuedTranslator(StoredTranslator):
 
 @dataclass(frozen=True)
 class _Open:
-    """Opens one version of a translator's folder."""
+    """Opens one version of a translator's folder; raises `ChangedFolderError` of another one."""
 
     path: Path
     version: str
 
     def __call__(self) -> QueuedTranslator:
-        """Open it.
-
-        Raises:
-            ChangedFolderError: it is another version, or was changed meanwhile.
-        """
         return _opened(self.path, self.version)
 
 
@@ -108,25 +99,17 @@ def _opened(path: Path, version: str) -> QueuedTranslator:
     return translator
 
 
-@dataclass(frozen=True)
-class _Once:
-    """Work that translates, as a worker takes it."""
-
-    work: Callable[[TextTranslator], Any]
-    lines: bool = False
-
-    def __call__(self, own: TextTranslator, given: Sequence[Any]) -> list[Any]:
-        """Do it."""
-        found = self.work(own)
-        if self.lines:
-            return [found]
-        # The lines of a document are many times what it is.
-        if isinstance(found, list):
-            return [[_without_lines(each) for each in found]]
-        return [_without_lines(found)]
+def _once(
+    work: Callable[[TextTranslator], Any], lines: bool, own: TextTranslator, _: Sequence[Any]
+) -> list[Any]:
+    """Do work that translates; without `lines`, which are many times what a document is."""
+    result = work(own)
+    return [result if lines else _without_lines(result)]
 
 
 def _without_lines(result: Any) -> Any:
+    if isinstance(result, list):
+        return [_without_lines(each) for each in result]
     if not isinstance(result, Document):
         return result
     return replace(result, lines=(), summary=result.notes)
@@ -135,16 +118,8 @@ def _without_lines(result: Any) -> Any:
 # --- In the server --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Translate:
-    """Translate texts by a translator."""
-
-    options: Mapping[str, Any]
-    constraints: Sequence[Sequence[Sequence[int]]] | None
-
-    def __call__(self, own: Translator, given: Sequence[str]) -> list[Any]:
-        """Translate them."""
-        return own.translate(list(given), constraints=self.constraints, **self.options)
+def _translate(options: Mapping[str, Any], own: Translator, texts: Sequence[str]) -> list[Any]:
+    return own.translate(list(texts), **options)
 
 
 async def with_translator(
@@ -190,7 +165,7 @@ async def with_translator(
         width = int(part.options.get("n_best", 1))
         plain = part.constraints is None
         key = ("translate", *sorted(part.options.items())) if plain else None
-        search = _Translate(part.options, part.constraints)
+        search = partial(_translate, {**part.options, "constraints": part.constraints})
         cost = estimate_tokens(part.texts) * width
         job = Job(search, part.texts, cost, key, patient=True, load=load)
         translations = await model.queue.ask(job)
@@ -206,7 +181,7 @@ async def with_translator(
             next(_numbers),
             f"document {slot}",
             _Open(load.path, load.version),
-            _Once(work, lines),
+            partial(_once, work, lines),
             [(None,)],
         )
         outcome = (await own.worker.work(doing, translated)).outcomes[0]

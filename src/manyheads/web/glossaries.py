@@ -3,7 +3,7 @@
 import csv
 import io
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -17,15 +17,10 @@ from manyheads.web.problem_json import refusal
 MOST = 100  # glossaries
 
 
-def _tsv(entries: str) -> list[list[str]]:
-    return [line.split("\t") for line in entries.splitlines()]
-
-
-def _csv(entries: str) -> list[list[str]]:
-    return list(csv.reader(io.StringIO(entries)))
-
-
-_ROWS = {"tsv": _tsv, "csv": _csv}  # how entries are divided into fields
+_ROWS: dict[str, Callable[[str], list[list[str]]]] = {  # how entries are divided into fields
+    "tsv": lambda entries: [line.split("\t") for line in entries.splitlines()],
+    "csv": lambda entries: list(csv.reader(io.StringIO(entries))),
+}
 
 
 class KeptGlossary(NamedTuple):
@@ -74,7 +69,6 @@ class Glossaries:
         self._rows.execute(f"CREATE TABLE IF NOT EXISTS glossaries ({columns}, UNIQUE (number))")
 
     def __iter__(self) -> Iterator[KeptGlossary]:
-        """Give each, in the order in which they were made."""
         found = self._rows.execute("SELECT * FROM glossaries ORDER BY rowid").fetchall()
         return iter([KeptGlossary(*row) for row in found])
 

@@ -1,5 +1,6 @@
 """Errors as problem+json (RFC 9457): what went wrong, where, and what helps."""
 
+import json
 import logging
 import math
 import re
@@ -30,29 +31,10 @@ MOST = 600  # characters of a detail, which may quote what was sent
 MEDIA = "application/problem+json"
 REFUSALS = tomllib.loads(Path(__file__).with_name("refusals.toml").read_text(encoding="utf-8"))
 
-_TEXT = {"type": "string"}
 # How errors are described: of every path, with any status of 400 and more.
-RESPONSES: dict[int | str, dict[str, Any]] = {
-    "default": {
-        "description": (
-            "400 and 422: the request is wrong. 401 and 403: no access. 404: no such model. 408, "
-            "413 and 415: the body is too slow, too large, or of another type. 429 and 503: try "
-            "again after the seconds of Retry-After. 501: only one process can do it."
-        ),
-        "content": {
-            MEDIA: {
-                "schema": {
-                    "type": "object",
-                    "properties": dict.fromkeys(
-                        ("type", "title", "detail", "where", "remedy", "error", "message"), _TEXT
-                    )
-                    | {"status": {"type": "integer"}},
-                    "required": ["title", "status", "detail", "where", "remedy"],
-                }
-            }
-        },
-    }
-}
+RESPONSES: dict[int | str, dict[str, Any]] = json.loads(
+    Path(__file__).with_name("problem_responses.json").read_text(encoding="utf-8")
+)
 
 
 class ProblemError(Exception):
@@ -127,18 +109,14 @@ def described(error: BaseException) -> ProblemError:
     if isinstance(error, WorkError):  # of another process
         trail, memory = error.trail, error.out_of_memory
     else:
-        trail = _trail(error)
+        # The message only if it cannot hold a client's text.
+        trail = f"{trail_of(error)}: {error}" if isinstance(error, FolderError) else trail_of(error)
         memory = isinstance(error, OutOfMemoryError) or is_out_of_memory(error)
     LOG.error("error %s: %s", number, trail)
     if memory:
         return refusal("out_of_memory", number=number)
     unusable = isinstance(error, FolderError)
     return refusal("unusable_model" if unusable else "internal", number=number)
-
-
-def _trail(error: BaseException) -> str:
-    """Where an error was raised; its message only if it cannot hold a client's text."""
-    return f"{trail_of(error)}: {error}" if isinstance(error, FolderError) else trail_of(error)
 
 
 def add_handlers(app: FastAPI) -> None:

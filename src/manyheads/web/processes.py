@@ -42,14 +42,6 @@ PATIENCE = 30.0  # seconds to end, more than the longest answer may take
 
 
 @dataclass
-class _Child:
-    """A process that answers, and the connection through which it tells that it does."""
-
-    process: BaseProcess
-    started: Connection
-
-
-@dataclass
 class ServerProcesses:
     """Starts processes, starts each again when it ends, and ends them all.
 
@@ -62,7 +54,8 @@ class ServerProcesses:
     count: int
     own_worker: bool  # models in a process of their own, beside each of these
     opens: str | None = None  # address to open in the browser
-    _children: list[_Child] = field(default_factory=list)
+    # Each with the connection through which it tells that it accepts requests.
+    _children: dict[BaseProcess, Connection] = field(default_factory=dict)
     _failures: int = 0
     _accepted: bool = False  # a process has accepted requests
     _due: float = 0.0  # when the next one may be started
@@ -81,7 +74,7 @@ class ServerProcesses:
                 while not stopped.poll():
                     while len(self._children) < self.count and time.monotonic() >= self._due:
                         try:
-                            self._children.append(self._start())
+                            self._start()
                         except OSError as error:  # such as too little memory, which may pass
                             LOG.error("a process cannot be started: %s", error)
                             self._failures += 1
@@ -90,21 +83,21 @@ class ServerProcesses:
                 stopped.recv_bytes()
                 # Nobody new: what waits to be accepted is refused now, and not at the very end.
                 self.listening.close()
-                for each in self._children:
-                    each.process.terminate()  # finishes what it accepted
+                for process in self._children:
+                    process.terminate()  # finishes what it accepted
                 end = time.monotonic() + self.settings.limits.answer + PATIENCE
                 while (
-                    any(each.process.is_alive() for each in self._children)
+                    any(process.is_alive() for process in self._children)
                     and time.monotonic() < end
                     and not stopped.poll()  # a second signal
                 ):
-                    wait([stopped, *(each.process.sentinel for each in self._children)], 0.5)
+                    wait([stopped, *(process.sentinel for process in self._children)], 0.5)
             finally:
-                for each in self._children:
-                    each.process.kill()
-                    each.process.join()
+                for process in self._children:
+                    process.kill()
+                    process.join()
 
-    def _start(self) -> _Child:
+    def _start(self) -> None:
         started, theirs = get_context("spawn").Pipe(duplex=False)
         process = get_context("spawn").Process(
             target=_answer,
@@ -118,20 +111,20 @@ class ServerProcesses:
             raise
         finally:
             theirs.close()
-        return _Child(process, started)
+        self._children[process] = started
 
     def _attend(self, stopped: Connection, folder: str) -> None:
-        """Wait until something happens, and act on it."""
         missing = len(self._children) < self.count
         patience = max(self._due - time.monotonic(), 0.0) if missing else None
-        sentinels = {each.process.sentinel: each for each in self._children}
-        connections = {each.started: each for each in self._children if not each.started.closed}
-        for event in wait([stopped, *sentinels, *connections], patience):
-            if event in connections:
-                self._hear(connections[event].started)
-        for child in list(self._children):
-            if not child.process.is_alive():
-                self._end(child, folder)
+        sentinels = [process.sentinel for process in self._children]
+        connections = [started for started in self._children.values() if not started.closed]
+        events = wait([stopped, *sentinels, *connections], patience)
+        for started in connections:
+            if started in events:
+                self._hear(started)
+        for process in list(self._children):
+            if not process.is_alive():
+                self._end(process, folder)
 
     def _hear(self, started: Connection) -> None:
         try:
@@ -145,25 +138,21 @@ class ServerProcesses:
                 self.opens = None
         started.close()
 
-    def _end(self, child: _Child, folder: str) -> None:
+    def _end(self, process: BaseProcess, folder: str) -> None:
         """Note that a process has ended, and when another one is started."""
-        if not child.started.closed and child.started.poll():
-            self._hear(child.started)
-        elif not child.started.closed:
+        started = self._children.pop(process)
+        if not started.closed and started.poll():
+            self._hear(started)
+        elif not started.closed:
             self._failures += 1
-        child.process.join()
-        child.started.close()
-        self._children.remove(child)
-        mark_process_dead(child.process.pid, folder)  # type: ignore[no-untyped-call]
-        LOG.error("process %d has ended, and another one is started", child.process.pid)
+        process.join()
+        started.close()
+        mark_process_dead(process.pid, folder)  # type: ignore[no-untyped-call]
+        LOG.error("process %d has ended, and another one is started", process.pid)
         self._pause()
 
     def _pause(self) -> None:
-        """Set when another process is started; pauses grow while processes fail to start.
-
-        Raises:
-            WorkerError: none has ever accepted requests.
-        """
+        """Set when another process is started; pauses grow while processes fail to start."""
         if self._failures >= TRIES and not self._accepted:
             raise WorkerError(
                 f"{TRIES} times in a row a process of the server ended before it accepted "
@@ -212,7 +201,6 @@ def _answer(
     own_worker: bool,
     started: Connection,
 ) -> None:
-    """Answer, in a process of its own."""
     begin_child()
     worker = ProcessWorker() if own_worker else None
     try:

@@ -4,12 +4,12 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from starlette.types import ASGIApp
 
+from manyheads.predict.task_pipeline import Say
 from manyheads.project.ray_cluster import LOCAL, absolute_model, connect, resources
 from manyheads.web.app import create_app, served_by
 from manyheads.web.served import ServedOptions
@@ -26,12 +26,7 @@ BUSY = 16  # requests of a replica, on average, for which another one is started
 
 
 def serve_on_ray(
-    options: ServedOptions,
-    settings: Settings,
-    replicas: int | None,
-    *,
-    own_worker: bool,
-    say: Callable[[str], None],
+    options: ServedOptions, settings: Settings, replicas: int | None, *, own_worker: bool, say: Say
 ) -> None:
     """Answer with replicas until SIGINT or SIGTERM; what was accepted is finished.
 
@@ -79,7 +74,6 @@ def serve_on_ray(
 def _deployment(
     options: ServedOptions, settings: Settings, replicas: int | None, own_worker: bool
 ) -> Any:
-    """Describe the replicas to Ray Serve."""
     from ray import serve
 
     def build() -> ASGIApp:  # in each replica

@@ -108,7 +108,6 @@ class Guard:
             raise refusal("no_access")
 
     def _check_room(self, more: int) -> None:
-        """Refuse bytes that all bodies together have no room for."""
         if self._held + more > self.settings.limits.bodies:
             raise refusal("busy")
 

@@ -25,7 +25,7 @@ from manyheads.web.metrics import Metrics
 from manyheads.web.problem_json import ProblemError
 from manyheads.web.settings import Limits
 from manyheads.web.worker_process import LONGEST, ProcessWorker
-from manyheads.web.workers import ThreadWorker, Worker
+from manyheads.web.workers import Worker
 
 # Shipped models that are the defaults of their kinds, before the others.
 FIRST = ("en-de", "multi30k-en-de", "enko-en-ko", "enko-ko-en", "cifar10-cct-2-3x2")
@@ -147,8 +147,8 @@ class Served:
         self.options: dict[str, Any] = {"engine": engine, "device": device, "threads": threads}
         self.named = bool(served.models)
         self.limits, self.metrics = limits, Metrics()
-        self.worker = worker or ThreadWorker()
-        self.documents = Documents(dividing or ThreadWorker(), limits)
+        self.worker = worker or Worker()
+        self.documents = Documents(dividing or Worker(), limits)
         self._loading: asyncio.Task[None] | None = None  # again, after the worker has died
         self.models: dict[str, ServedModel] = {}
         self._tokenizers: dict[str, Tokenizers] = {}
@@ -219,7 +219,6 @@ class Served:
         return bool(queue.facts)
 
     def _load_again(self) -> None:
-        """Load what the worker has lost."""
         lost = [queue for queue in self.queues() if queue.facts]
         for queue in lost:
             queue.facts = {}

@@ -49,7 +49,7 @@ class PatientProtocol(H11Protocol):
 
     def resume_writing(self) -> None:
         """Stop waiting: it has read most of it."""
-        self._read()
+        self._cancel(self._unread)
         super().resume_writing()
 
     def timeout_keep_alive_handler(self) -> None:
@@ -64,25 +64,20 @@ class PatientProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting."""
-        self._stop()
-        self._read()
+        self._cancel(self._late)
+        self._cancel(self._unread)
         super().connection_lost(exc)
 
     def _wait(self) -> None:
         if self.conn.their_state is not h11.IDLE:
-            self._stop()
+            self._cancel(self._late)
+            self._late = None
         elif self._late is None:
             self._late = self.loop.call_later(self._patience, self.transport.close)
 
-    def _read(self) -> None:
-        if self._unread is not None:
-            self._unread.cancel()
-            self._unread = None
-
-    def _stop(self) -> None:
-        if self._late is not None:
-            self._late.cancel()
-            self._late = None
+    def _cancel(self, timer: asyncio.TimerHandle | None) -> None:
+        if timer is not None:
+            timer.cancel()
 
 
 def bind(settings: Settings) -> socket.socket:

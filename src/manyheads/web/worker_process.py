@@ -30,6 +30,7 @@ from manyheads.web.workers import (
     ModelThreads,
     Reply,
     Work,
+    Worker,
     WorkerDiedError,
     WorkError,
     trail_of,
@@ -48,7 +49,7 @@ class _Question:
     content: Any
 
 
-class ProcessWorker:
+class ProcessWorker(Worker):
     """Works in another process. Make it early: it imports while this process does.
 
     Args:
@@ -333,11 +334,12 @@ def _result(done: "Future[Done]") -> Done | Exception:
     if error is not None:
         return _portable(error)
     work = done.result()
-    return replace(work, outcomes=[_portable_outcome(each) for each in work.outcomes])
-
-
-def _portable_outcome(outcome: Any) -> Any:
-    return _portable(outcome) if isinstance(outcome, Exception) else outcome
+    return replace(
+        work,
+        outcomes=[
+            _portable(each) if isinstance(each, Exception) else each for each in work.outcomes
+        ],
+    )
 
 
 def _portable(error: BaseException) -> Exception:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from manyheads.cancellation import WorkCancelledError, cancellable, raise_if_cancelled
 from manyheads.errors import ManyheadsError
@@ -57,36 +57,6 @@ class Done:
     seconds: float = 0.0  # that it took, without loading
 
 
-class Worker(Protocol):
-    """Does work for queues, one piece at a time for each model."""
-
-    @property
-    def failures(self) -> int:
-        """How often in a row it could not be started."""
-
-    async def start(self) -> None:
-        """Get ready for work."""
-
-    async def work(self, work: Work, reply: Reply | None = None) -> Done:
-        """Do a piece of work, which may ask (`ask_server`); stop it if the caller is cancelled.
-
-        Raises:
-            WorkerDiedError: the worker ended meanwhile.
-        """
-
-    def cancel(self, number: int) -> None:
-        """Stop a piece of work, if it still runs, between two of its steps."""
-
-    def status(self) -> str:
-        """Tell how it is: "running", "starting" or "failed"."""
-
-    def watch(self, restarted: Callable[[], None], failed: Callable[[], None]) -> None:
-        """Call a function whenever the worker has lost its models, or could not be started."""
-
-    async def close(self) -> None:
-        """End; all work is done."""
-
-
 @dataclass
 class _Owned:
     """A model in memory."""
@@ -130,14 +100,36 @@ class ModelThreads:
         self,
         number: int,
         model: str,
-        work: Callable[[], Work],
+        make: Callable[[], Work],
         ask: Callable[[Any], "Future[Any]"] | None = None,
     ) -> "Future[Done]":
         """Do work in the thread of its model, which first makes it; it asks by `ask`."""
         cancelled = self._cancelled[number] = threading.Event()
+
+        def run() -> Done:
+            try:
+                _local.ask = ask
+                work = make()
+                version = getattr(work.load, "version", "")
+                if model not in self._owned or self._owned[model].version != version:
+                    begun = time.monotonic()
+                    owned = work.load()
+                    facts = {
+                        "seconds": time.monotonic() - begun,
+                        "languages": getattr(owned, "languages", None),
+                    }
+                    self._owned[model] = _Owned(owned, facts, version)
+                own = self._owned[model]
+                begun = time.monotonic()
+                with cancellable(cancelled.is_set):
+                    outcomes = answer(own.model, work.answers, work.groups)
+                return Done(outcomes, own.facts, time.monotonic() - begun)
+            finally:
+                del self._cancelled[number]
+
         if model not in self._threads:
             self._threads[model] = ThreadPoolExecutor(1, f"model-{model}")
-        return self._threads[model].submit(self._run, number, model, work, cancelled.is_set, ask)
+        return self._threads[model].submit(run)
 
     def cancel(self, number: int) -> None:
         """Stop a piece of work between two of its steps."""
@@ -148,34 +140,6 @@ class ModelThreads:
         """Finish all work."""
         for each in self._threads.values():
             each.shutdown(wait=True)
-
-    def _run(
-        self,
-        number: int,
-        model: str,
-        make: Callable[[], Work],
-        cancelled: Callable[[], bool],
-        ask: Callable[[Any], "Future[Any]"] | None,
-    ) -> Done:
-        try:
-            _local.ask = ask
-            work = make()
-            version = getattr(work.load, "version", "")
-            if model not in self._owned or self._owned[model].version != version:
-                begun = time.monotonic()
-                owned = work.load()
-                facts = {
-                    "seconds": time.monotonic() - begun,
-                    "languages": getattr(owned, "languages", None),
-                }
-                self._owned[model] = _Owned(owned, facts, version)
-            own = self._owned[model]
-            begun = time.monotonic()
-            with cancellable(cancelled):
-                outcomes = answer(own.model, work.answers, work.groups)
-            return Done(outcomes, own.facts, time.monotonic() - begun)
-        finally:
-            del self._cancelled[number]
 
 
 def answer(own: Any, answers: Answers, groups: Sequence[Sequence[Any]]) -> Outcomes:
@@ -195,19 +159,28 @@ def answer(own: Any, answers: Answers, groups: Sequence[Sequence[Any]]) -> Outco
         return [outcome for group in groups for outcome in answer(own, answers, [group])]
 
 
-class ThreadWorker:
-    """Works in threads of this process: for engines that leave Python's lock while they compute."""
+class Worker:
+    """Does work for queues, one piece at a time for each model: in threads of this process.
 
-    failures = 0
+    For engines that leave Python's lock while they compute; a `ProcessWorker` works in another.
+    """
+
+    failures = 0  # how often in a row it could not be started
 
     def __init__(self) -> None:
         self._threads = ModelThreads()
 
     async def start(self) -> None:
-        """Get ready: threads begin when they are needed."""
+        """Get ready for work: threads begin when they are needed."""
 
     async def work(self, work: Work, reply: Reply | None = None) -> Done:
-        """Do a piece of work in the thread of its model."""
+        """Do a piece of work, which may ask (`ask_server`), in the thread of its model.
+
+        It is stopped if the caller is cancelled.
+
+        Raises:
+            WorkerDiedError: the worker ended meanwhile.
+        """
         loop = asyncio.get_running_loop()
 
         async def replied(question: Any) -> Any:
@@ -224,18 +197,18 @@ class ThreadWorker:
             self.cancel(work.number)
 
     def cancel(self, number: int) -> None:
-        """Stop a piece of work between two of its steps."""
+        """Stop a piece of work, if it still runs, between two of its steps."""
         self._threads.cancel(number)
 
     def status(self) -> str:
-        """Tell that it runs, as this process does."""
+        """Tell how it is: "running", "starting" or "failed"; this one runs as its process does."""
         return "running"
 
     def watch(self, restarted: Callable[[], None], failed: Callable[[], None]) -> None:
-        """Do nothing: it lives as long as this process."""
+        """Call a function whenever it has lost its models, or could not be started: never here."""
 
     async def close(self) -> None:
-        """End the threads."""
+        """End; all work is done."""
         await asyncio.to_thread(self._threads.close)
 
 

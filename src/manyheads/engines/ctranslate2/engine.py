@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import torch
@@ -43,7 +44,9 @@ class CTranslate2Engine:
         package = library()
         if compute not in package.get_supported_compute_types(self.device):
             compute = "float32"  # of the weights only
-        workers, threads = 1, self.threads or _available()
+        openmp = os.environ.get("OMP_NUM_THREADS", "")
+        available = int(openmp) if openmp.isdigit() and int(openmp) else os.cpu_count() or 1
+        workers, threads = 1, self.threads or available
         if self.device == "cpu" and folder.weight_count < SMALL:
             workers, threads = threads, 1  # its matrices are too small to be divided
 
@@ -63,7 +66,7 @@ class CTranslate2Engine:
 
         try:
             most = None if config.positions == "rotary" else positions(folder, config)
-            return CTranslate2Model(config, make, token_names(folder), folder.model, most)
+            return CTranslate2Model(config, make, token_names(folder), cache(folder.model), most)
         except (RuntimeError, ValueError) as error:
             raise FolderError(
                 f"CTranslate2 cannot load {path}: {error}. Export the model again."
@@ -75,9 +78,3 @@ class CTranslate2Engine:
         refuse_engine(self.name)
         with memory_errors(TOO_LARGE):
             yield
-
-
-def _available() -> int:
-    """Count the threads that may be used: those of OpenMP's setting, or all cores."""
-    given = os.environ.get("OMP_NUM_THREADS", "")
-    return int(given) if given.isdigit() and int(given) else os.cpu_count() or 1

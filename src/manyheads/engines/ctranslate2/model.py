@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 from itertools import islice
 from typing import Any, ClassVar
 
@@ -58,7 +58,7 @@ class CTranslate2Model(EngineModel):
             config: of the model.
             make: loads CTranslate2's translator.
             names: of the tokens on both sides.
-            reference: loads the same model on torch, when it is first needed.
+            reference: loads the same model on torch, once, when it is first needed.
             positions: tokens that a text may have; None: any number.
         """
         super().__init__(config)
@@ -66,16 +66,8 @@ class CTranslate2Model(EngineModel):
         self.translator = make()
         self.source, self.target = names
         self.ids = {name: token for token, name in enumerate(self.target)}
-        self.load_reference = reference
+        self.reference = reference
         self.positions = positions
-
-    @cached_property
-    def _torch(self) -> nn.Module:
-        return self.load_reference()
-
-    def reference(self) -> nn.Module:
-        """Load the model on torch, once."""
-        return self._torch
 
     def search(
         self,
@@ -123,7 +115,13 @@ class CTranslate2Model(EngineModel):
             if again and _ends_early(decode, batch):
                 again = self._cut(batch, found, again, decode, bytes_of)
             if again:
-                self._search_again(batch, found, again, decode, ids, target, n_best, seed)
+                model: Any = self.reference()
+                some = [batch[number] for number in again]
+                source = pad([job.key for job in some], ids.pad)
+                real = partial(torch.ne, source, ids.pad)
+                better = search(model, source, some, decode, ids, target, n_best, seed, real)
+                for number, outputs in zip(again, better, strict=True):
+                    found[number] = outputs
             yield batch, found
 
     def score(self, sources: Sequence[Tokens], outputs: Sequence[Tokens]) -> list[list[float]]:
@@ -192,18 +190,13 @@ class CTranslate2Model(EngineModel):
         return found
 
     def _hypotheses(self, result: Any, decode: DecodeConfig) -> list[Hypothesis]:
-        return [
-            self._hypothesis(tokens, score, decode)
-            for tokens, score in zip(result.hypotheses, result.scores, strict=True)
-        ]
-
-    def _hypothesis(self, names: list[str], score: float, decode: DecodeConfig) -> Hypothesis:
-        tokens = [self.ids[name] for name in names]
-        length = max(1, len(tokens))
-        finished = bool(tokens) and tokens[-1] == self.config.end
-        if finished:
-            tokens.pop()
-        return Hypothesis(tokens, score * length**decode.length_penalty, score, finished)
+        found = []
+        for names, score in zip(result.hypotheses, result.scores, strict=True):
+            tokens = [self.ids[name] for name in names]
+            total = score * max(1, len(tokens)) ** decode.length_penalty
+            finished = bool(tokens) and tokens[-1] == self.config.end
+            found.append(Hypothesis(tokens[:-1] if finished else tokens, total, score, finished))
+        return found
 
     def _in_order(self, jobs: list[Job], found: Found, decode: DecodeConfig) -> Found:
         """Score outputs by the model's own probabilities, and order them again."""
@@ -230,26 +223,6 @@ class CTranslate2Model(EngineModel):
         for number, output in zip(ended, scored, strict=True):
             found[number] = output
         return [number for number in again if number not in ended]
-
-    def _search_again(
-        self,
-        jobs: list[Job],
-        found: Found,
-        again: list[int],
-        decode: DecodeConfig,
-        ids: SpecialIds,
-        target: TextTokenizer,
-        n_best: int,
-        seed: int,
-    ) -> None:
-        """Search for some outputs on torch, in place of those found."""
-        model: Any = self.reference()
-        some = [jobs[number] for number in again]
-        source = pad([job.key for job in some], ids.pad)
-        real = partial(torch.ne, source, ids.pad)
-        better = search(model, source, some, decode, ids, target, n_best, seed, real)
-        for number, each in zip(again, better, strict=True):
-            found[number] = each
 
     def _check_length(self, jobs: list[Job]) -> None:
         """Refuse what has more tokens than the export has positions."""

@@ -11,10 +11,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from manyheads.engines.engine import TOO_LARGE
+from manyheads.engines.engine import TOO_LARGE, need
 from manyheads.engines.onnx.graph_files import read_graphs
 from manyheads.engines.onnx.graph_models import MODELS, Session
-from manyheads.engines.packages import need
 from manyheads.errors import FolderError, UsageError
 from manyheads.nn.editing.seam import refuse_engine
 from manyheads.project.engine_files import engine_files
@@ -62,9 +61,19 @@ class GraphEngine(ABC):
         """Open the file of a graph."""
 
     def load(self, folder: ModelFolder, image_size: tuple[int, int] | None) -> nn.Module:
-        """Open a session for each graph; without a number of threads, as torch chooses it."""
+        """Open a session for each graph; without a number of threads, as torch chooses it.
+
+        Raises:
+            UsageError: another image size than the graph's.
+        """
         path = engine_files(folder, self.name)
-        _same_size(folder, image_size)
+        if image_size is not None:
+            image, (height, width) = folder.preprocessing(), image_size
+            if image_size != (image.height, image.width):
+                raise UsageError(
+                    f"`image_size` is {height} x {width}, and the exported graph of {folder.name} "
+                    f"takes {image.height} x {image.width}: leave it out, or use engine='torch'."
+                )
         files = read_graphs(path)
         kind = MODELS.get(frozenset(files))
         if kind is None:
@@ -99,20 +108,3 @@ class OnnxEngine(GraphEngine):
     def session(self, path: Path, threads: int) -> Session:
         """Open the file of a graph."""
         return OnnxSession(path, threads)
-
-
-def _same_size(folder: ModelFolder, image_size: tuple[int, int] | None) -> None:
-    """Refuse another image size than the graph's.
-
-    Raises:
-        UsageError: it is another.
-    """
-    if image_size is None:
-        return
-    image = folder.preprocessing()
-    if image_size != (image.height, image.width):
-        raise UsageError(
-            f"`image_size` is {image_size[0]} x {image_size[1]}, and the exported graph of "
-            f"{folder.name} takes {image.height} x {image.width}: leave it out, or use "
-            "engine='torch'."
-        )

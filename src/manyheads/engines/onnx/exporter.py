@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from manyheads.engines.engine import need
 from manyheads.engines.exporter import Exported, ExportOptions
 from manyheads.engines.onnx.graph_files import GRAPHS, write_graphs
-from manyheads.engines.packages import need
 from manyheads.errors import UsageError
 from manyheads.project.folder import ModelFolder
 

@@ -4,12 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from torch import nn
-
 from manyheads.engines.onnx.graph_tracing import OPSET, trace
 from manyheads.errors import FolderError, UsageError
 from manyheads.models.exported_graphs import Graph
-from manyheads.models.model_config import ModelConfig
 from manyheads.project.folder import ModelFolder, read_versioned, validated, write_json
 from manyheads.project.recipe_limits import short
 from manyheads.project.registry import find_task
@@ -78,7 +75,9 @@ def graphs(folder: ModelFolder) -> Sequence[Graph]:
     own = folder.recipe.config()
     config = own.with_positions(find_task(folder.recipe.task).predictor.positions(folder.recipe))
     if config is not own:
-        model = _rebuilt(model, config)
+        longer = config.build()  # tables that are formulas, and the same weights
+        longer.load_state_dict(model.state_dict())
+        model = longer.eval()
     found = config.graphs(model)
     if not found:
         raise UsageError(
@@ -87,13 +86,6 @@ def graphs(folder: ModelFolder) -> Sequence[Graph]:
             "them step by step, for one length."
         )
     return found
-
-
-def _rebuilt(model: nn.Module, config: ModelConfig) -> nn.Module:
-    """Build a model with longer tables, which are formulas, and the same weights."""
-    longer = config.build()
-    longer.load_state_dict(model.state_dict())
-    return longer.eval()
 
 
 def describe(folder: ModelFolder) -> dict[str, str]:

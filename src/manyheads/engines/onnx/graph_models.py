@@ -34,11 +34,7 @@ class GraphModel(EngineModel):
         super().__init__(config)
         self.files = files
         self.sessions = sessions
-        self._torch_model = torch_model
-
-    def reference(self) -> nn.Module:
-        """Load the model on torch, for what a graph does not tell, such as alignment."""
-        return self._torch_model()
+        self.reference = torch_model  # for what a graph does not tell, such as alignment
 
     def run(self, name: str, *inputs: Tensor, lengths: Mapping[str, int] = {}) -> list[Tensor]:
         """Run a graph.

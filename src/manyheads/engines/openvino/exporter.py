@@ -1,5 +1,6 @@
 """The target "openvino": image models, through ONNX; in int8 calibrated on images."""
 
+import logging
 import statistics
 import time
 from collections.abc import Sequence
@@ -14,11 +15,11 @@ from torch import Tensor
 
 from manyheads.data.even_sample import evenly_spaced
 from manyheads.data.images.image_set import Preprocessing, read_unlabelled
+from manyheads.engines.engine import need
 from manyheads.engines.exporter import Exported, ExportOptions
 from manyheads.engines.onnx.graph_files import write_graphs, write_listing
 from manyheads.engines.openvino.engine import PRECISION, OpenVinoSession
-from manyheads.engines.openvino.library import nncf, openvino
-from manyheads.engines.packages import need
+from manyheads.engines.openvino.library import openvino
 from manyheads.errors import ManyheadsError, UsageError
 from manyheads.project.folder import ModelFolder, write_json
 from manyheads.project.registry import find_task
@@ -95,9 +96,6 @@ def _calibration(
     Returns:
         The images, and the numbers of those of the validation data: at most half of these, so that
         the gate measures on others.
-
-    Raises:
-        UsageError: there are none.
     """
     given = options.calibration
     try:
@@ -123,7 +121,8 @@ def _calibration(
 
 def quantized(model: Any, images: Sequence[Tensor]) -> Any:
     """Quantize weights and activations to int8, with the ranges that the images show."""
-    library = nncf()
+    library = openvino("nncf")
+    library.set_log_level(logging.ERROR)
     with redirect_stdout(StringIO()):  # progress bars
         return library.quantize(
             model,

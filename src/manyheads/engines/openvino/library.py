@@ -1,49 +1,30 @@
 """OpenVINO and NNCF, imported without their telemetry."""
 
-import logging
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import ModuleType
 
-from manyheads.engines.packages import need
+from manyheads.engines.engine import need
 
 TELEMETRY = "openvino_telemetry"
 
 
-def openvino() -> ModuleType:
-    """Import OpenVINO.
+def openvino(name: str = "openvino") -> ModuleType:
+    """Import OpenVINO, or "nncf", which quantizes.
 
     Raises:
         MissingExtraError: it is not installed.
     """
-    need(["openvino"], extra="openvino")
-    with _without_telemetry():
-        import openvino as found
-    return found
-
-
-def nncf() -> ModuleType:
-    """Import NNCF, which quantizes.
-
-    Raises:
-        MissingExtraError: it is not installed.
-    """
-    need(["openvino", "nncf"], extra="openvino")
-    with _without_telemetry():
-        import nncf as found
-    found.set_log_level(logging.ERROR)
-    return found
-
-
-@contextmanager
-def _without_telemetry() -> Iterator[None]:
-    """Hide the package by which both report their use to their makers; they work without it."""
-    if TELEMETRY in sys.modules:
-        yield
-        return
-    sys.modules[TELEMETRY] = None  # type: ignore[assignment]
+    need(["openvino", name], extra="openvino")
+    # Both report their use to their makers by this package, and work without it.
+    hidden = TELEMETRY not in sys.modules
+    if hidden:
+        sys.modules[TELEMETRY] = None  # type: ignore[assignment]
     try:
-        yield
+        if name == "nncf":
+            import nncf as found
+        else:
+            import openvino as found
+        return found
     finally:
-        sys.modules.pop(TELEMETRY, None)
+        if hidden:
+            sys.modules.pop(TELEMETRY, None)

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from manyheads.asks.decode_config import DecodeConfig
-from manyheads.data.images.image_set import Preprocessing
 from manyheads.data.tokenizers.tokenizer import UNKNOWN, Tokenizer, byte_pieces
+from manyheads.engines.engine import need
 from manyheads.engines.exporter import Exported, ExportOptions
 from manyheads.engines.onnx.graph_files import write_graphs
-from manyheads.engines.packages import need
 from manyheads.engines.web.runtime import copy_runtime
 from manyheads.errors import UsageError
 from manyheads.project.folder import ModelFolder, write_json
@@ -69,7 +68,11 @@ def describe_for_page(folder: ModelFolder) -> dict[str, Any]:
         raise _refusal(folder, "the model was converted, and its tokenizer or preprocessing is not")
     predictor = find_task(folder.recipe.task).predictor
     if (image := predictor.image_input(folder)) is not None:
-        about["preprocessing"] = _preprocessing(folder, image)
+        if image.mode not in MODES:
+            raise _refusal(folder, f"it reads images of mode {image.mode}, the page {MODES}")
+        if image.interpolation in NO_CURVES:
+            raise _refusal(folder, f"the page has no interpolation {image.interpolation!r}")
+        about["preprocessing"] = asdict(image)
     kind = predictor.page
     if kind is None:
         raise _refusal(folder, f"the page has nothing for the task {folder.recipe.task!r}")
@@ -88,20 +91,8 @@ def describe_for_page(folder: ModelFolder) -> dict[str, Any]:
     return about | {"most": min(2 * recipe.train.max_length, config.token_limit)}
 
 
-def _preprocessing(folder: ModelFolder, found: Preprocessing) -> dict[str, Any]:
-    if found.mode not in MODES:
-        raise _refusal(folder, f"it reads images of mode {found.mode}, the page {MODES}")
-    if found.interpolation in NO_CURVES:
-        raise _refusal(folder, f"the page has no interpolation {found.interpolation!r}")
-    return asdict(found)
-
-
 def _decode(folder: ModelFolder, decode: DecodeConfig) -> dict[str, Any]:
-    """Options of the greedy search.
-
-    Raises:
-        UsageError: the page would ignore one.
-    """
+    """Options of the greedy search; those that the page would ignore are refused."""
     for name, neutral in NEUTRAL.items():
         if getattr(decode, name) != neutral:
             raise _refusal(folder, f"decode.{name} is {getattr(decode, name)}, and the page has no")

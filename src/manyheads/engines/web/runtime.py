@@ -4,6 +4,7 @@ import hashlib
 import shutil
 import subprocess
 import tarfile
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,15 +14,7 @@ from manyheads.project.cache_folder import cache_folder
 
 PACKAGE, VERSION = "onnxruntime-web", "1.30.0"
 # Of this version, the part without WebGPU: sha256 of each file.
-FILES = {
-    "ort.wasm.min.mjs": "219e6a1fc8a9938268d18efca3c91d310bd2f4a59bbd13744df5b2b7fc6cee3b",
-    "ort-wasm-simd-threaded.mjs": (
-        "e13f7f94fc51b4ca72b12faeb1ee95f4ace6dfbc8939bc718aabdc0a27c4299b"
-    ),
-    "ort-wasm-simd-threaded.wasm": (
-        "3398c10d07d229bd91b364548e130e0e51a8e5704b88c7c083ebbeb78842dee2"
-    ),
-}
+FILES: dict[str, str] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 LICENSE = Path(__file__).with_name("onnxruntime_license.txt")
 PATIENCE = 300  # seconds
 
@@ -37,7 +30,9 @@ def copy_runtime(out: Path, given: Path | None) -> str:
     Raises:
         NotFoundError: a file is missing or another one, or npm cannot get the package.
     """
-    dist = _dist(package_folder() if given is None else given)
+    folder = package_folder() if given is None else given
+    inner = (folder / "package" / "dist", folder / "dist")
+    dist = next((each for each in inner if each.is_dir()), folder)
     if given is None and any(_wrong(dist)):
         _download(dist)
     for wrong in _wrong(dist):
@@ -47,11 +42,6 @@ def copy_runtime(out: Path, given: Path | None) -> str:
         shutil.copyfile(dist / name, out / name)
     shutil.copyfile(LICENSE, out / "LICENSE.txt")
     return VERSION
-
-
-def _dist(folder: Path) -> Path:
-    inner = (folder / "package" / "dist", folder / "dist")
-    return next((each for each in inner if each.is_dir()), folder)
 
 
 def _wrong(dist: Path) -> Iterator[str]:

@@ -16,13 +16,7 @@ from torch import Tensor
 from manyheads.errors import UsageError
 from manyheads.models.captioner import CaptionerConfig
 from manyheads.models.convert import clip_weights, dinov2_weights, hf
-from manyheads.models.convert.converter import (
-    ACTIVATION_NAMES,
-    Converter,
-    keys,
-    name_map,
-    table,
-)
+from manyheads.models.convert.converter import ACTIVATION_NAMES, Converter, keys, name_map, table
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
 from manyheads.models.convert.layers import packed, prefixed
 from manyheads.models.vit import VitConfig
@@ -104,8 +98,12 @@ def _convert(about: Checked, tensors: Tensors) -> tuple[CaptionerConfig, State]:
     )
     known.compare(of_decoder, config)
     WHOLE.compare(whole, config)
-    if config.source_dim == config.dim:
-        _pack_cross(state, config.decoder_layers)
+    if config.source_dim == config.dim:  # equally wide: keys and values are below the queries
+        for layer in range(config.decoder_layers):
+            for part in ("weight", "bias"):
+                name = f"decoder.blocks.{layer}.cross"
+                both = state[f"{name}.qkv.{part}"], state.pop(f"{name}.kv.{part}")
+                state[f"{name}.qkv.{part}"] = torch.cat(both)
     return config, state
 
 
@@ -195,15 +193,6 @@ def _take_output(weights: ForeignTensors, theirs: str, state: State) -> None:
         output = weights.take(theirs)
         if not torch.equal(output, state["target_embedding.weight"]):
             state["output.weight"] = output
-
-
-def _pack_cross(state: State, depth: int) -> None:
-    """Put keys and values below the queries, where both sides are equally wide."""
-    for layer in range(depth):
-        for part in ("weight", "bias"):
-            name = f"decoder.blocks.{layer}.cross"
-            both = state[f"{name}.qkv.{part}"], state.pop(f"{name}.kv.{part}")
-            state[f"{name}.qkv.{part}"] = torch.cat(both)
 
 
 def sinusoids(length: int, dim: int) -> Tensor:

@@ -11,12 +11,7 @@ import torch
 from manyheads.errors import UsageError
 from manyheads.models.convert.converter import ACTIVATION_NAMES, Converter, keys, name_map
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
-from manyheads.models.convert.layers import (
-    encoder_blocks,
-    grid_positions,
-    hf_vit_shape,
-    patches,
-)
+from manyheads.models.convert.layers import encoder_blocks, grid_positions, hf_vit_shape, patches
 from manyheads.models.matcher import MatcherConfig
 from manyheads.models.vit import VitConfig
 
@@ -79,7 +74,13 @@ def siglip(settings: Settings, weights: ForeignTensors) -> tuple[VitConfig, Stat
     depth = encoder_blocks(weights, f"{inner}encoder.layers.", state, LAYER, QKV)
     state |= weights.module(f"{inner}post_layernorm", "encoder.norm")
     attends = f"{inner}head.probe" in weights
-    pool = _attention_pool(weights, f"{inner}head") if attends else {}
+    pool: State = {}
+    if attends:  # by a learned query, and torch's own attention
+        pool["pool.query"] = weights.take(f"{inner}head.probe")
+        for part in ("weight", "bias"):
+            theirs = f"{inner}head.attention.in_proj_{part}"
+            pool[f"pool.attention.qkv.{part}"] = weights.take(theirs)
+        pool |= weights.modules(f"{inner}head", "pool", POOL)
     if "classifier.weight" in weights:
         state |= weights.module("classifier", "head")
         attends = False
@@ -158,11 +159,6 @@ clip_matcher = Converter(lambda about: (CLIP_IMAGE(about), CLIP_TEXT(about)), _c
 siglip_matcher = Converter(lambda about: (SIGLIP_IMAGE(about), SIGLIP_TEXT(about)), _siglip_matcher)
 
 
-def is_matcher(tensors: Tensors) -> bool:
-    """Whether a CLIP or a SigLIP has its text encoder beside it."""
-    return any(name.startswith("text_model.") for name in tensors)
-
-
 def _image_tower(
     convert: Converter[VitConfig], settings: Settings, tensors: Tensors
 ) -> tuple[VitConfig, State]:
@@ -212,11 +208,3 @@ def refuse_texts(weights: ForeignTensors) -> None:
         raise UsageError(
             f"This {weights.library} model has a text encoder beside its image encoder."
         )
-
-
-def _attention_pool(weights: ForeignTensors, theirs: str) -> State:
-    """Take the pool with a learned query, whose attention is torch's own."""
-    state = {"pool.query": weights.take(f"{theirs}.probe")}
-    for part in ("weight", "bias"):
-        state[f"pool.attention.qkv.{part}"] = weights.take(f"{theirs}.attention.in_proj_{part}")
-    return state | weights.modules(theirs, "pool", POOL)

@@ -20,6 +20,7 @@ from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Te
 
 Config = TypeVar("Config")
 Made = tuple[Config, State]
+Names = dict[str, Any]  # what a library calls its modules
 LARGEST = 1 << 24  # number in a configuration; vocabularies are the largest
 OWN = frozenset({"wanted_size"})  # ours: the height and width that the user asks for
 
@@ -170,14 +171,14 @@ def keys(name: str, also: Callable[[Settings], None] = lambda _: None) -> Keys:
 
 
 def converter(
-    name: str, read: Callable[[dict[str, Any], ForeignTensors, dict[str, Any]], Made[Config]]
+    name: str, read: Callable[[dict[str, Any], ForeignTensors, Names], Made[Config]]
 ) -> Converter[Config]:
     """Make the converter of a library, by its table, of one that takes the names of modules too."""
     modules = name_map(name)
     return keys(name).reader(lambda settings, weights: read(settings, weights, modules))
 
 
-def name_map(name: str) -> dict[str, Any]:
+def name_map(name: str) -> Names:
     """Return what a library calls its modules, by our names or as its converter reads it."""
     return dict(TABLES[name]["modules"])
 

@@ -8,69 +8,41 @@ that timm's constructors have for it: img_size, patch_size, window_size, embed_d
 depths; and wanted_size, the height and width that the user asks for.
 """
 
+from importlib import import_module
 from typing import Any, Literal
 
 from manyheads.errors import UsageError
-from manyheads.models.convert import captioner_weights as captioner
-from manyheads.models.convert import clip_weights as clip
-from manyheads.models.convert import coatnet_weights as coatnet
-from manyheads.models.convert import cvt_weights as cvt
-from manyheads.models.convert import dinov2_weights as dinov2
-from manyheads.models.convert import google, hf, timm, torchvision
 from manyheads.models.convert import marian_weights as marian
-from manyheads.models.convert import resnet_v2_weights as resnet_v2
-from manyheads.models.convert import resnet_weights as resnet
-from manyheads.models.convert import swin_weights as swin
-from manyheads.models.convert import vgg_weights as vgg
 from manyheads.models.convert.converter import Converter, read_tables, table
 from manyheads.models.convert.foreign import Settings
 from manyheads.models.convert.names import Family, Image, understand
 
-# Every converter, by "library kind"; of Hugging Face the kind is the `model_type` of config.json.
-CONVERTERS: dict[str, Converter[Any]] = {
-    "timm vit": timm.vit,
-    "timm deit": timm.deit,
-    "timm swin": swin.from_timm,
-    "timm coatnet": coatnet.from_timm,
-    "timm resnet": resnet.from_timm,
-    "timm bit": resnet_v2.from_timm,
-    "timm vgg": vgg.from_timm,
-    "hf bit": resnet_v2.from_hf,
-    "hf clip": clip.clip,
-    "hf clip_vision_model": clip.clip,
-    "hf cvt": cvt.from_hf,
-    "hf deit": hf.deit,
-    "hf dinov2": dinov2.from_hf,
-    "hf dinov2_with_registers": dinov2.from_hf,
-    "hf resnet": resnet.from_hf,
-    "hf siglip": clip.siglip,
-    "hf siglip_vision_model": clip.siglip,
-    "hf swin": swin.from_hf,
-    "hf vit": hf.vit,
-    "torchvision vit": torchvision.vit,
-    "torchvision swin": swin.from_torchvision,
-    "torchvision resnet": resnet.from_torchvision,
-    "torchvision vgg": vgg.from_torchvision,
-    "google": google.from_google,
-}
+TABLES = read_tables("families.toml")
 
+
+def _converters(table: str) -> dict[str, Converter[Any]]:
+    """Import the converters of a table; each is written as "module:name"."""
+    found: dict[str, Converter[Any]] = {}
+    for kind, where in TABLES[table].items():
+        module, _, name = where.partition(":")
+        found[kind] = getattr(import_module(f"{__package__}.{module}"), name)
+    return found
+
+
+# Every converter, by "library kind"; of Hugging Face the kind is the `model_type` of config.json.
+CONVERTERS = _converters("converters")
 # Of Hugging Face, by `model_type`: models of images and texts together.
-IMAGE_TEXT: dict[str, Converter[Any]] = {
-    "clip": clip.clip_matcher,
-    "siglip": clip.siglip_matcher,
-    "vision-encoder-decoder": captioner.from_hf,
-}
+IMAGE_TEXT = _converters("image_text")
 
 
 def _families(library: str) -> tuple[Family, ...]:
     """Read the families of a library, in the order in which names are compared with them."""
-    tables = read_tables("families.toml")
-    entries = {entry["name"]: entry for entry in tables[library]}
+    entries = {entry["name"]: entry for entry in TABLES[library]}
     families = []
     for own in entries.values():
         entry = entries.get(own.get("like"), {}) | own
         says, words = entry.get("says", {}), entry.get("words", {})
-        groups = [tables["groups"][name] for name in entry.get("groups", ())]
+        groups = [TABLES["groups"][name] for name in entry.get("groups", ())]
         families.append(
             Family(
                 name=entry["name"],
@@ -91,7 +63,9 @@ def _families(library: str) -> tuple[Family, ...]:
 TIMM, TORCHVISION = _families("timm"), _families("torchvision")
 
 HF: dict[str, Converter[Any]] = {
-    name.removeprefix("hf "): each for name, each in CONVERTERS.items() if name.startswith("hf ")
+    name.removeprefix("hf "): converter
+    for name, converter in CONVERTERS.items()
+    if name.startswith("hf ")
 }
 
 GOOGLE = CONVERTERS["google"]

@@ -29,7 +29,6 @@ class ForeignTensors:
         self.library = library
 
     def __contains__(self, name: str) -> bool:
-        """Whether a tensor is there to be taken."""
         return name in self._left
 
     def take(self, name: str) -> Tensor:

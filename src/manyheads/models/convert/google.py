@@ -4,13 +4,12 @@ Flax keeps a linear map as (input, output) and filters as (row, column, input, o
 """
 
 from itertools import count
-from typing import Any
 
 import torch
 
 from manyheads.errors import UsageError
 from manyheads.models.convert import resnet_v2_weights, timm
-from manyheads.models.convert.converter import Converter, keys, name_map
+from manyheads.models.convert.converter import Converter, Names, keys, name_map
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
 from manyheads.models.convert.layers import prefixed
 from manyheads.models.resnet_v2 import ResNetV2Config
@@ -90,7 +89,7 @@ def _bit(settings: Settings, tensors: Tensors) -> tuple[ResNetV2Config, State]:
     return resnet_v2_weights.from_timm(settings, named)
 
 
-def _stages(weights: ForeignTensors, names: dict[str, Any], ours: str) -> State:
+def _stages(weights: ForeignTensors, names: Names, ours: str) -> State:
     """Take the residual blocks of either kind."""
     named: State = {}
     for stage in count(1):

@@ -1,19 +1,14 @@
 """BiT's ResNetV2 in timm and Hugging Face -> ours."""
 
-from typing import Any
-
-from manyheads.models.convert.converter import converter
-from manyheads.models.convert.foreign import ForeignTensors, Settings, State
+from manyheads.models.convert.converter import Made, Names, converter
+from manyheads.models.convert.foreign import ForeignTensors, Settings
 from manyheads.models.convert.layers import height_width
 from manyheads.models.resnet_v2 import ResNetV2Config
 
 PARTS = ("reduce", "mix", "expand")
 
 
-def _read(
-    settings: Settings, weights: ForeignTensors, names: dict[str, Any]
-) -> tuple[ResNetV2Config, State]:
-    """Map BiT's ResNetV2 of either library: below the stages their names are the same."""
+def _read(settings: Settings, weights: ForeignTensors, names: Names) -> Made[ResNetV2Config]:
     blocks = names["blocks"]
     state = weights.convolution(names["stem"], "stem")
     depths: list[int] = []

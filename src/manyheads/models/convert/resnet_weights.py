@@ -3,10 +3,8 @@
 Wide ones and ResNeXt are the same model with other numbers, which their tensors tell.
 """
 
-from typing import Any
-
 from manyheads.errors import UsageError
-from manyheads.models.convert.converter import converter
+from manyheads.models.convert.converter import Made, Names, converter
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State
 from manyheads.models.convert.layers import height_width
 from manyheads.models.resnet import ResNetConfig
@@ -14,9 +12,7 @@ from manyheads.models.resnet import ResNetConfig
 PARTS = {2: ("first", "second"), 3: ("reduce", "mix", "expand")}  # by the number of convolutions
 
 
-def _read(
-    settings: Settings, weights: ForeignTensors, names: dict[str, Any]
-) -> tuple[ResNetConfig, State]:
+def _read(settings: Settings, weights: ForeignTensors, names: Names) -> Made[ResNetConfig]:
     """Map a ResNet of torchvision, of timm with the same parts, or of Hugging Face."""
     convolution, norm = names["stem"]
     state = weights.convolution(convolution, "stem.convolution.convolution")
@@ -56,9 +52,7 @@ def _read(
     return config, state
 
 
-def _block(
-    weights: ForeignTensors, names: dict[str, Any], state: State, stage: int, index: int
-) -> bool:
+def _block(weights: ForeignTensors, names: Names, state: State, stage: int, index: int) -> bool:
     """Take a block's tensors; say whether there is such a block."""
     first = names["first"]
     theirs = names["block"].format(stage=stage + first, index=index)

@@ -4,20 +4,16 @@ The three agree on the arithmetic, but not on what happens at the edge of a grid
 fill: see `EDGES` in models/swin.py.
 """
 
-from typing import Any
-
 from torch import Tensor
 
 from manyheads.errors import UsageError
-from manyheads.models.convert.converter import converter
-from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
+from manyheads.models.convert.converter import Made, Names, converter
+from manyheads.models.convert.foreign import ForeignTensors, Settings, Tensors
 from manyheads.models.convert.layers import height_and_width, height_width, packed, patches, single
 from manyheads.models.swin import SwinConfig
 
 
-def _read(
-    settings: Settings, weights: ForeignTensors, names: dict[str, Any]
-) -> tuple[SwinConfig, State]:
+def _read(settings: Settings, weights: ForeignTensors, names: Names) -> Made[SwinConfig]:
     """Map a Swin of timm, of Hugging Face or of torchvision (not its version 2)."""
     kernel, state = patches(weights, names["patches"])
     state |= weights.module(names["patch_norm"], "norm_patches")
@@ -44,11 +40,7 @@ def _read(
 
 
 def _config(
-    state: Tensors,
-    kernel: Tensor,
-    layers: list[int],
-    settings: Settings,
-    names: dict[str, Any],
+    state: Tensors, kernel: Tensor, layers: list[int], settings: Settings, names: Names
 ) -> SwinConfig:
     window = settings["window_size"]
     if isinstance(window, list | tuple) and len(window) != 2:

@@ -84,7 +84,9 @@ def vit(settings: Settings, weights: ForeignTensors) -> tuple[VitConfig, State]:
     )
     pools = "attn_pool.latent" in weights
     if pools:
-        state |= _attention_pool(weights)
+        state["pool.query"] = weights.take("attn_pool.latent")
+        state |= packed(weights, ["attn_pool.q", "attn_pool.kv"], "pool.attention.qkv")
+        state |= weights.modules("attn_pool", "pool", POOL)
     pool = pool_name(settings["global_pool"], has_token, after, pools)
     representation = None
     if "pre_logits.fc.weight" in weights:
@@ -139,12 +141,6 @@ def _take_blocks(weights: ForeignTensors, state: State) -> tuple[int, dict[str, 
             parts["layer_scale"] = LAYER_SCALE
             state |= layer_scales(weights, theirs, ours, ("ls1.gamma", "ls2.gamma"))
     return depth, parts
-
-
-def _attention_pool(weights: ForeignTensors) -> State:
-    state = {"pool.query": weights.take("attn_pool.latent")}
-    state |= packed(weights, ["attn_pool.q", "attn_pool.kv"], "pool.attention.qkv")
-    return state | weights.modules("attn_pool", "pool", POOL)
 
 
 def _backbone(weights: ForeignTensors) -> tuple[dict[str, Any], State]:

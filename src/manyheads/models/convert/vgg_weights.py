@@ -1,18 +1,13 @@
 """VGG of torchvision and timm -> ours; at other sizes than 224 they differ (`models/vgg.py`)."""
 
-from typing import Any
-
 from manyheads.errors import UsageError
-from manyheads.models.convert.converter import converter
+from manyheads.models.convert.converter import Made, Names, converter
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State
 from manyheads.models.convert.layers import height_width
 from manyheads.models.vgg import VggConfig
 
 
-def _read(
-    settings: Settings, weights: ForeignTensors, names: dict[str, Any]
-) -> tuple[VggConfig, State]:
-    """Map a VGG of torchvision or timm."""
+def _read(settings: Settings, weights: ForeignTensors, names: Names) -> Made[VggConfig]:
     numbers = [n for n in range(100) if f"features.{n}.weight" in weights]
     normed = "features.1.running_mean" in weights
     # Their numbers count convolutions, norms, ReLUs and halvings: where one is left over between

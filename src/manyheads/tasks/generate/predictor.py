@@ -8,9 +8,9 @@ from manyheads.data.tokenizers.tokenizer import START
 from manyheads.decode.sampling import Sampling
 from manyheads.generation.token_details import spans
 from manyheads.models.causal_lm import CausalLanguageModel
-from manyheads.predict.text_predictor import TextPredictor
 from manyheads.predict.text_reader import (
     TextInput,
+    TextPredictor,
     TokenOutput,
     TokenPredictor,
     check_seed,

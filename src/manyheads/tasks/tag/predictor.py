@@ -5,8 +5,13 @@ from collections.abc import Sequence
 from manyheads.asks.load_options import LoadOptions
 from manyheads.asks.tag_request import TagAnswer, TagRequest
 from manyheads.data.tokenizers.spacing import TAGS, with_spaces, without_spaces
-from manyheads.predict.text_predictor import TextPredictor
-from manyheads.predict.text_reader import TextInput, TokenOutput, TokenPredictor, check_texts
+from manyheads.predict.text_reader import (
+    TextInput,
+    TextPredictor,
+    TokenOutput,
+    TokenPredictor,
+    check_texts,
+)
 from manyheads.project.folder import ModelFolder
 from manyheads.tasks.tag.task import SpacedCharacter, tag
 

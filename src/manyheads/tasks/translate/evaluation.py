@@ -26,8 +26,8 @@ from manyheads.measure.outputs import OutputRow, sentence_scores
 from manyheads.measure.parity_inputs import compare_engines, data_to_compare
 from manyheads.measure.score import ROWS, Line, heading, is_test, refuse_among, scored
 from manyheads.measure.text_metrics import TEXT_METRICS, Score
-from manyheads.project.alignment import store
 from manyheads.project.domain import store_domain
+from manyheads.project.folder import store_entry
 from manyheads.project.paths import endings, find_data, here
 from manyheads.recipe_data.named_splits import named
 from manyheads.recipe_data.pair_splits import corpus_split, find_corpus, read_corpus
@@ -242,7 +242,7 @@ def evaluate(predictor: Translator, request: EvaluateRequest) -> dict[str, Any]:
         # A shipped model keeps the head it came with.
         if named is not None and (entry := choose_reader(predictor, corpus, named)) is not None:
             predictor.alignment = entry.chosen
-            store(predictor.folder, entry.model_dump())
+            store_entry(predictor.folder, "alignment", entry.model_dump())
         more["alignment"] = measured(predictor, corpus, outputs, predictor.alignment)
     return head | scored(scores) | more
 

@@ -23,8 +23,7 @@ from manyheads.generation.special_ids import special_ids
 from manyheads.generation.text_decoding import Translation, translate
 from manyheads.generation.token_details import OutputToken, spans
 from manyheads.predict.source_text import same_end
-from manyheads.predict.text_predictor import TextPredictor
-from manyheads.predict.text_reader import TextInput, check_seed, check_texts
+from manyheads.predict.text_reader import TextInput, TextPredictor, check_seed, check_texts
 from manyheads.project.alignment import stored
 from manyheads.tasks.translate.stored_translator import StoredTranslator
 

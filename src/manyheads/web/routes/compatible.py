@@ -50,11 +50,7 @@ def _documented(**example: Any) -> dict[str, Any]:
 
 
 def _text(given: dict[str, Any], name: str, default: str | None = None) -> str:
-    """Return a field that is a text.
-
-    Raises:
-        UsageError: it is missing, or something else.
-    """
+    """Return a field that must be a text."""
     value = given.get(name, default)
     if not isinstance(value, str):
         raise UsageError(f"{name} is {'missing' if value is None else 'not a text'}.")
@@ -151,7 +147,8 @@ async def translate(http: HttpRequest) -> Response:
     if detected is not None:
         answer["detectedLanguage"] = [detected] * len(texts) if several else detected
     if count := _number(given.get("alternatives", 0)):
-        others = await _alternatives(http, model, texts, count)
+        answers = await ask(http, model, TranslateRequest(texts=tuple(texts), n_best=count + 1))
+        others = [[each.text for each in found.n_best[1:]] for found in answers]
         answer["alternatives"] = others if several else others[0]
     return JsonResponse(answer)
 
@@ -181,14 +178,6 @@ def _number(value: Any) -> int:
     return number
 
 
-async def _alternatives(
-    http: HttpRequest, model: ServedModel, texts: Sequence[str], count: int
-) -> list[list[str]]:
-    request = TranslateRequest(texts=tuple(texts), n_best=count + 1)
-    answers = await ask(http, model, request)
-    return [[each.text for each in answer.n_best[1:]] for answer in answers]
-
-
 # --- DeepL ----------------------------------------------------------------------------------------
 
 _TAG = re.compile(r"[A-Za-z_][\w.:-]{0,63}")
@@ -197,8 +186,7 @@ _TAG = re.compile(r"[A-Za-z_][\w.:-]{0,63}")
 def _glossaries(http: HttpRequest) -> Glossaries:
     """Return the glossaries that clients keep; they are gone when the server stops.
 
-    Raises:
-        ProblemError: replicas on several machines would not find them.
+    Replicas on several machines have none: they would not find them.
     """
     kept: Glossaries | None = getattr(http.app.state, "glossaries", None)
     if kept is None:
@@ -207,8 +195,7 @@ def _glossaries(http: HttpRequest) -> Glossaries:
 
 
 @deepl.post(
-    "/translate",
-    openapi_extra=_documented(text=["A man is cleaning a window."], target_lang="DE"),
+    "/translate", openapi_extra=_documented(text=["A man is cleaning a window."], target_lang="DE")
 )
 async def translate_texts_of_deepl(http: HttpRequest) -> Response:
     """Translate texts, with tags of HTML or XML in them if `tag_handling` says so."""

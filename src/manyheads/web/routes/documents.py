@@ -162,7 +162,8 @@ async def document(http: HttpRequest) -> Response:
 
     if given.stream:
         return _streamed(http, model, work, len(given.text), answer, lines=given.lines)
-    translated = await _translate(http, model, work, len(given.text), lines=given.lines)
+    done = with_translator(models, model, work, len(given.text), lines=given.lines)
+    translated = await while_connected(http, done, models.limits.document_answer)
     return JsonResponse(answer(translated))
 
 
@@ -195,7 +196,8 @@ async def file(http: HttpRequest) -> Response:
 
     if given.stream:
         return _streamed(http, model, work, None, answer)
-    found = await _translate(http, model, work, None)
+    done = with_translator(models, model, work, None)
+    found = await while_connected(http, done, models.limits.document_answer)
     media, ending = _MEDIA[kind]
     headers = {"Content-Disposition": f"attachment; filename=translated.{ending}"}
     return Response(found.content, media_type=media, headers=headers | _header(found.notes))
@@ -219,19 +221,6 @@ def _model(models: Served, given: "DocumentBody | FileQuery") -> ServedModel:
 
 
 Work = Callable[[TextTranslator], Document]
-
-
-async def _translate(
-    http: HttpRequest,
-    model: ServedModel,
-    work: Work,
-    characters: int | None,
-    *,
-    lines: bool = False,
-) -> Document:
-    models = served(http)
-    translated = with_translator(models, model, work, characters, lines=lines)
-    return await while_connected(http, translated, models.limits.document_answer)
 
 
 def _streamed(

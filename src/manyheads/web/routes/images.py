@@ -4,7 +4,6 @@ import asyncio
 import base64
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -104,14 +103,11 @@ async def classify(http: HttpRequest) -> Response:
     name = given.model
     if name is None:
         # The first matcher for classes in words, else the first model with classes of its own.
-        fits = [m.name for m in models.models.values() if _classifies(m, words=bool(given.labels))]
-        name = fits[0] if fits else None
+        able = [each for each in models.models.values() if each.answers(ClassifyRequest)]
+        words = bool(given.labels)
+        name = next((each.name for each in able if each.predictor.zero_shot is words), None)
     model = models.find(name, ClassifyRequest, verb="classify images")
     return answered(model.name, await _ask(http, CLASSIFY, given, model))
-
-
-def _classifies(model: ServedModel, *, words: bool) -> bool:
-    return model.answers(ClassifyRequest) and model.predictor.zero_shot is words
 
 
 @router.post("/caption", response_model=Captions, openapi_extra=CAPTION.openapi())
@@ -156,20 +152,15 @@ async def _read(
         return [read_answer(each, None, None) for each in captions]
 
     length = sum(len(each.text or "") for each in captions)
-    return await with_translator(models, translator, _TranslateRead(captions, to), length)
+    return await with_translator(models, translator, partial(_translate, captions, to), length)
 
 
-@dataclass(frozen=True)
-class _TranslateRead:
+def _translate(
+    captions: Sequence[CaptionAnswer], to: str | None, own: TextTranslator
+) -> list[ReadAnswer]:
     """Translate what was read of images."""
-
-    captions: Sequence[CaptionAnswer]
-    to: str | None
-
-    def __call__(self, own: TextTranslator) -> list[ReadAnswer]:
-        """Translate it."""
-        translate = partial(translate_paragraphs, own)
-        return [read_answer(each, self.to, translate) for each in self.captions]
+    translate = partial(translate_paragraphs, own)
+    return [read_answer(each, to, translate) for each in captions]
 
 
 async def _language_of(reader: ServedModel) -> str | None:
@@ -202,24 +193,15 @@ async def _images(given: Any, limits: Limits) -> tuple[EncodedImage, ...]:
     return await encoded_images(given.images, limits)
 
 
-@dataclass(frozen=True)
-class _ByImages:
+def _search(images: Sequence[EncodedImage], top: int, index: ImageIndex) -> list[Any]:
     """Find images that resemble others."""
-
-    images: Sequence[EncodedImage]
-    top: int
-
-    def __call__(self, index: ImageIndex) -> list[Any]:
-        """Find them."""
-        with room_for(self.images):
-            return [
-                ImageSearchAnswer(
-                    query=image.name,
-                    kind="image",
-                    images=tuple(index.search(image.decode(), top=self.top)),
-                )
-                for image in self.images
-            ]
+    with room_for(images):
+        return [
+            ImageSearchAnswer(
+                query=image.name, kind="image", images=tuple(index.search(image.decode(), top=top))
+            )
+            for image in images
+        ]
 
 
 @router.post("/search", response_model=Searches, openapi_extra=SEARCH.openapi())
@@ -240,7 +222,7 @@ async def search(http: HttpRequest) -> Response:
     if given.images:
         images = await encoded_images(given.images, models.limits)
         cost = IMAGE_TOKENS * len(images) + cost_of(images)
-        work = models.index.call(_ByImages(images, given.top), cost=cost)
+        work = models.index.call(partial(_search, images, given.top), cost=cost)
         answers += await while_connected(http, work, models.limits.answer)
     answered = [each.to_json() for each in answers]
     if given.thumbnails:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter
@@ -22,29 +22,25 @@ from manyheads.web.served import Served
 
 router = APIRouter(prefix="/api/v1", tags=["looking inside"])
 
+EXAMPLE = {"model": "multi30k-en-de", "text": "A man is cleaning a window."}
+SENT: dict[str, Any] = {
+    "without": ("integrated",),
+    "text": (str | None, None),
+    "image": (str | None, None),  # in base64
+}
 LOOK = body(
     "LookBody",
     LookRequest,
-    example={"model": "multi30k-en-de", "text": "A man is cleaning a window."},
-    without=("integrated",),
-    text=(str | None, None),
-    image=(str | None, None),  # in base64
+    example=EXAMPLE,
+    **SENT,
     form=(str, "view"),  # view: lens/view/view.schema.json; page: what the page draws; html: a file
     integrated=(bool, False),  # integrate gradients, if that is not too much: seconds
 )
 HEAD = body(
     "HeadBody",
     LookRequest,
-    example={
-        "model": "multi30k-en-de",
-        "text": "A man is cleaning a window.",
-        "site": "decoder layer 2 cross",
-        "head": 1,
-        "row": 3,
-    },
-    without=("integrated",),
-    text=(str | None, None),
-    image=(str | None, None),  # in base64
+    example=EXAMPLE | {"site": "decoder layer 2 cross", "head": 1, "row": 3},
+    **SENT,
     site=(str, ...),  # of the layer, as a map of the view has it
     head=(int, ...),  # from 1
     row=(int, ...),  # from 1
@@ -52,52 +48,29 @@ HEAD = body(
 FORMS = ("view", "page", "html")
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """A request, and the image that it is about, which the worker decodes."""
-
-    request: LookRequest
-    image: EncodedImage | None = None
-
-    @contextmanager
-    def opened(self) -> Iterator[LookRequest]:
-        """Give the request with its image."""
-        if self.image is None:
-            yield self.request
-            return
-        with room_for([self.image]):
-            yield self.request.model_copy(update={"given": self.image.decode()})
+Asked = tuple[LookRequest, EncodedImage | None]  # the image that it is about
 
 
-@dataclass(frozen=True)
-class _LookAt:
+@contextmanager
+def _opened(request: LookRequest, image: EncodedImage | None) -> Iterator[LookRequest]:
+    """Give a request with its image, which the worker decodes."""
+    with room_for([image] if image else []):
+        yield request.model_copy(update={"given": image.decode()}) if image else request
+
+
+def _look(asked: Asked, form: str, own: Any) -> Any:
     """Look at a request, and write what was found."""
-
-    asked: _Asked
-    form: str
-
-    def __call__(self, own: Any) -> Any:
-        """Look."""
-        with self.asked.opened() as request:
-            result = look_at(own, request)
-        if self.form == "html":
-            return result.html()
-        return result.page() if self.form == "page" else result.to_json()
+    with _opened(*asked) as request:
+        result = look_at(own, request)
+    if form == "html":
+        return result.html()
+    return result.page() if form == "page" else result.to_json()
 
 
-@dataclass(frozen=True)
-class _StepsOfHead:
+def _steps(asked: Asked, site: str, head: int, row: int, own: Any) -> Any:
     """Look at a request, and compute one row of one head."""
-
-    asked: _Asked
-    site: str
-    head: int
-    row: int
-
-    def __call__(self, own: Any) -> Any:
-        """Compute."""
-        with self.asked.opened() as request:
-            return head_steps_at(own, request, self.site, self.head, self.row).to_json()
+    with _opened(*asked) as request:
+        return head_steps_at(own, request, site, head, row).to_json()
 
 
 @router.get("/learn")
@@ -114,7 +87,7 @@ async def look(http: HttpRequest) -> Response:
         raise UsageError(f"The form is {given.form[:80]!r}. Allowed: {', '.join(FORMS)}.")
     integrated = None if given.integrated else False  # None: as long as it costs little
     asked, cost = await _request(http, LOOK, given, integrated=integrated)
-    result = await _ask(http, given.model, _LookAt(asked, given.form), cost)
+    result = await _ask(http, given.model, partial(_look, asked, given.form), cost)
     if given.form == "html":
         headers = {"Content-Disposition": "attachment; filename=look.html"}
         page = result.encode("utf-8", "replace")
@@ -127,13 +100,13 @@ async def head(http: HttpRequest) -> Response:
     """Compute one row of one head step by step: q.k, scale, bias, mask, softmax, values."""
     given = await HEAD.read(http)
     asked, cost = await _request(http, HEAD, given, integrated=False)
-    work = _StepsOfHead(asked, given.site, given.head, given.row)
+    work = partial(_steps, asked, given.site, given.head, given.row)
     return JsonResponse(await _ask(http, given.model, work, cost))
 
 
 async def _request(
     http: HttpRequest, kind: Body, given: Any, *, integrated: bool | None
-) -> tuple[_Asked, int]:
+) -> tuple[Asked, int]:
     """Make the request of a body, and estimate its cost."""
     models = served(http)
     limits = models.limits
@@ -148,20 +121,16 @@ async def _request(
     cost = (64 if any(causes) else 8) * estimate_tokens(texts)
     if given.text is not None:
         request = kind.make(given, given=given.text, kind="text", integrated=integrated)
-        return _Asked(request), cost
+        return (request, None), cost
     if given.instead is not None:  # it would be the path of a file here
         raise UsageError("An image is compared with another in Python and commands only.")
     (image,) = await encoded_images((given.image,), limits)
     request = kind.make(given, given=image.name, kind="image", integrated=integrated)
-    return _Asked(request, image), 8 * IMAGE_TOKENS + cost_of([image]) + cost
+    return (request, image), 8 * IMAGE_TOKENS + cost_of([image]) + cost
 
 
 def _check_length(models: Served, model: str, texts: tuple[str, ...]) -> None:
-    """Refuse texts with too many tokens: what is computed grows with their square.
-
-    Raises:
-        ProblemError: too many.
-    """
+    """Refuse texts with too many tokens: what is computed grows with their square."""
     length = models.count_tokens(models.by_name(model), texts)
     if length > models.limits.look:
         raise refusal("look", most=models.limits.look, count=length)
