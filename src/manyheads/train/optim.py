@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from manyheads.errors import TrainingError
 from manyheads.nn.blocks.block import AttentionBlock
+from manyheads.train.batched_muon import Muon
 from manyheads.train.layer_groups import depths
-from manyheads.train.muon import Muon
 from manyheads.train.train_config import TrainConfig
 
 SCALE = "scale"  # key of a parameter group: the factor on the schedule's learning rate

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from manyheads.train.muon import Muon, orthogonalized
+from manyheads.train.batched_muon import Muon, orthogonalized
 
 SHAPES = [(24, 8), (8, 8), (8, 24), (24, 8), (8, 24)]
 
