@@ -286,7 +286,7 @@ class _Draft(Draft):
             start=start and dumps(start),
             shipped=start == START,
             named=start not in (None, START),
-            bands=channels,
+            bands=channels if start in (None, START) else 0,  # a named model keeps its own
             shift=self.side // 16,
             trivial=not captions and not channels,
             metric="chrf" if captions else "map" if found.multi_label else "accuracy",
