@@ -73,15 +73,19 @@ def set_random_state(device: torch.device, states: Sequence[Tensor]) -> None:
 
 
 def best_device() -> torch.device:
-    """Return a GPU if torch can use one, otherwise the CPU.
+    """Return a GPU if torch can use one, otherwise the CPU."""
+    return _made_ready(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
 
-    On a GPU without cuDNN's attention, which plans anew for every size of a batch: 0.5 s instead of
-    0.05 s an update of a small translator on an H200, while its batches differ in size.
+
+def _made_ready(device: torch.device) -> torch.device:
+    """Switch cuDNN's attention off for a GPU: it plans anew for every size of a batch.
+
+    0.5 s instead of 0.05 s an update of a small translator, whose batches differ in size, on an
+    H200: docs/decisions/gpu.md.
     """
-    if not torch.cuda.is_available():
-        return torch.device("cpu")
-    torch.backends.cuda.enable_cudnn_sdp(False)
-    return torch.device("cuda")
+    if device.type == "cuda":
+        torch.backends.cuda.enable_cudnn_sdp(False)
+    return device
 
 
 def find_device(name: str | None) -> torch.device:
@@ -107,7 +111,7 @@ def find_device(name: str | None) -> torch.device:
         raise UsageError(
             f'The device {name!r} cannot be used here: {reason}. Try "cpu", or leave `device` out.'
         ) from None
-    return device
+    return _made_ready(device)
 
 
 @contextlib.contextmanager
