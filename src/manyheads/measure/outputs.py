@@ -19,7 +19,8 @@ from manyheads.asks.evaluate_request import TextMetric
 from manyheads.data.images.image_set import ImageSet, Preprocessing
 from manyheads.errors import ManyheadsError, MissingExtraError, UsageError
 from manyheads.files import write_atomically, write_text
-from manyheads.lens.view.report import inline_json, script_hash
+from manyheads.lens.view.html_document import content_hash, html_document
+from manyheads.lens.view.report import inline_json
 from manyheads.measure.text_metrics import TEXT_METRICS, References
 from manyheads.predict.text_reader import one_line
 from manyheads.project.paths import make_room
@@ -162,26 +163,13 @@ def _page(data: Mapping[str, Any]) -> str:
         (static / f"outputs.{kind}").read_text(encoding="utf-8") for kind in ("css", "js")
     )
     policy = (
-        f"default-src 'none'; script-src {script_hash(program)}; style-src {script_hash(style)}; "
+        f"default-src 'none'; script-src {content_hash(program)}; style-src {content_hash(style)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-    title = escape(f"{data['model']} on {data['data']}: outputs")
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<link rel="icon" href="data:,">
-<style>{style}</style>
-</head>
-<body>
-<h1>{title}</h1>
+    title = f"{data['model']} on {data['data']}: outputs"
+    body = f"""<h1>{escape(title)}</h1>
 <noscript>This page draws with JavaScript; {FILE} has the same rows.</noscript>
 <main id="outputs"></main>
 <script type="application/json" id="data">{inline_json(data)}</script>
-<script type="module">{program}</script>
-</body>
-</html>
-"""
+<script type="module">{program}</script>"""
+    return html_document(title, policy, style, body)

@@ -47,7 +47,7 @@ class Muon(torch.optim.Muon):
                         self.state[p]["momentum_buffer"] = torch.zeros_like(p.grad)
             settings = group["ns_coefficients"], group["ns_steps"], group["eps"]
             for shape, matrices in by_shape.items():
-                gradients = [p.grad for p in matrices]
+                gradients = [p.grad for p in matrices if p.grad is not None]
                 momenta = [self.state[p]["momentum_buffer"] for p in matrices]
                 torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
                 directions = torch._foreach_lerp(gradients, momenta, group["momentum"])

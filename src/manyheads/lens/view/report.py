@@ -3,8 +3,6 @@
 Its content security policy allows only the scripts, styles and images in the file.
 """
 
-import base64
-import hashlib
 import html
 import re
 from collections.abc import Mapping
@@ -16,6 +14,7 @@ from torch import Tensor
 from manyheads.lens.colours import AGAINST, AGAINST_NIGHT, IDENTITY, NIGHT, PAPER
 from manyheads.lens.thumbnail import data_url
 from manyheads.lens.view.compressed_weights import Packed, pack
+from manyheads.lens.view.html_document import content_hash, html_document
 from manyheads.lens.view.image_view import ImageView
 from manyheads.lens.view.text_view import MapView, TextView, clearest
 from manyheads.strict_json import dumps
@@ -48,31 +47,18 @@ def report(
     packed = pack(view.maps, max(LIMIT - rest, LIMIT // 4))
     data |= _described(packed)
     policy = (
-        f"default-src 'none'; script-src {' '.join(map(script_hash, (*scripts, program)))}; "
-        f"style-src {script_hash(style)}; img-src data: blob:; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; script-src {' '.join(map(content_hash, (*scripts, program)))}; "
+        f"style-src {content_hash(style)}; img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     head = "\n".join(f"<script>{script}</script>" for script in scripts)
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="generator" content="manyheads">
-<title>{html.escape(title)}</title>
-<link rel="icon" href="data:,">
-<style>{style}</style>
-</head>
-<body>
-<main id="look"><p>{html.escape(title)}</p>
+    body = f"""<main id="look"><p>{html.escape(title)}</p>
 <noscript>This page draws with JavaScript.</noscript></main>
 <script type="application/json" id="look-data">{inline_json(data)}</script>
 <script type="text/plain" id="look-weights">{packed.text}</script>
 {head}
-<script type="module">{program}</script>
-</body>
-</html>
-"""
+<script type="module">{program}</script>"""
+    generator = '<meta name="generator" content="manyheads">'
+    return html_document(title, policy, style, body, generator)
 
 
 def page_data(
@@ -151,12 +137,6 @@ def _variable(name: str) -> str:
 
 def _read(name: str) -> str:
     return (STATIC / name).read_text(encoding="utf-8")
-
-
-def script_hash(source: str) -> str:
-    """Name a script or a style in a Content-Security-Policy."""
-    digest = hashlib.sha256(source.encode()).digest()
-    return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
 def inline_json(data: Any) -> str:
