@@ -31,6 +31,7 @@ from manyheads.errors import (
     TrainingError,
     UsageError,
 )
+from manyheads.fit import run_training
 from manyheads.fit.inputs import images_digest, training_images
 from manyheads.fit.run_training import train
 from manyheads.project.base_recipe import read_recipe
@@ -101,6 +102,20 @@ def test_the_observer_hears_what_happens(sentences: Path, tmp_path: Path) -> Non
     assert "vocabulary from 40 pairs" in everything
     assert "of 40 pairs, longer than train.max_length = 6 tokens" in everything
     assert "parameters, threads: 1" in everything
+
+
+@pytest.mark.parametrize("bf16", [True, False])
+def test_bf16_is_not_imitated(
+    monkeypatch: pytest.MonkeyPatch, images: Path, tmp_path: Path, bf16: bool
+) -> None:
+    """A processor without instructions for it computes in fp32, and says so."""
+    monkeypatch.setattr(run_training, "multiplies_bf16", lambda device: bf16)
+    said = Said()
+    recipe = read_recipe(images, [*SHORT, "train.precision=bf16"])
+    train(recipe, out=tmp_path / "out", resume=False, observer=said)
+    assert any("precision fp32" in line for line in said.lines) is not bf16
+    manifest = json.loads((tmp_path / "out" / "manyheads.json").read_text("utf-8"))
+    assert manifest["precision"] == ("bf16" if bf16 else "fp32")
 
 
 def test_the_same_recipe_gives_the_same_model(images: Path, tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from manyheads.train.device import multiplies_bf16
+
 
 def orthogonalized(
     x: Float[Tensor, "matrix row column"],
@@ -13,14 +15,14 @@ def orthogonalized(
     iterations: int,
     eps: float,
 ) -> Float[Tensor, "matrix row column"]:
-    """Approximate U V^T of the singular value decomposition of each matrix, in bf16.
+    """Approximate U V^T of the singular value decomposition of each matrix.
 
     Newton-Schulz iterations of a quintic with these coefficients; five of Jordan et al.'s leave the
-    singular values about within 0.5..1.5.
+    singular values about within 0.5..1.5. In bf16, which suffices, where the device has it.
     """
     a, b, c = coefficients
     tall = x.shape[1] > x.shape[2]
-    y = x.bfloat16()
+    y = x.bfloat16() if multiplies_bf16(x.device) else x.float()
     y = y.mT if tall else y
     y = y / y.norm(dim=(1, 2), keepdim=True).clamp(min=eps)
     for _ in range(iterations):

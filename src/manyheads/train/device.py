@@ -140,6 +140,13 @@ def autocast(device: torch.device, precision: Precision) -> contextlib.AbstractC
     return torch.autocast(device.type, dtype=torch.bfloat16)
 
 
+def multiplies_bf16(device: torch.device) -> bool:
+    """Return whether a device has instructions for bf16. A CPU without takes 70 times as long."""
+    if device.type == "cpu":
+        return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    return device.type != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
+
+
 def processor() -> str:
     """Return the name of the processor, to be reported with measured times."""
     information = Path("/proc/cpuinfo")

@@ -1,9 +1,10 @@
 """precision = "auto": measure whether fp32 or bf16 is faster.
 
 On a CPU with bf16 instructions, bf16 multiplies large matrices several times as fast as fp32, but
-small ones no faster; on other CPUs it is slower.
+small ones no faster. Other CPUs only imitate it, far too slowly to be measured.
 """
 
+import math
 import time
 from copy import deepcopy
 
@@ -11,7 +12,7 @@ import torch
 from torch import nn
 
 from manyheads.errors import TrainingError
-from manyheads.train.device import autocast
+from manyheads.train.device import autocast, multiplies_bf16
 from manyheads.train.train_config import Precision
 from manyheads.train.training_task import B, Task
 
@@ -23,7 +24,8 @@ def measure(model: nn.Module, task: Task[B]) -> dict[Precision, float]:
     """Time forward and backward passes on a batch of the middle length; the model is not changed.
 
     Returns:
-        The seconds per batch for each precision, the best of a few alternating rounds.
+        The seconds per batch for each precision that the device has, the best of a few
+        alternating rounds.
 
     Raises:
         TrainingError: there is no batch.
@@ -34,10 +36,11 @@ def measure(model: nn.Module, task: Task[B]) -> dict[Precision, float]:
     (batch,) = task.load(0, [sorted(plan, key=len)[len(plan) // 2]])
     device = next(model.parameters()).device
     copy = deepcopy(model).train()  # a forward pass may update running means
-    seconds: dict[Precision, list[float]] = {precision: [] for precision in CANDIDATES}
+    candidates = CANDIDATES if multiplies_bf16(device) else CANDIDATES[:1]
+    seconds: dict[Precision, list[float]] = {precision: [] for precision in candidates}
     with torch.random.fork_rng():
         for _ in range(1 + ROUNDS):  # the first is for warming up
-            for precision in CANDIDATES:
+            for precision in candidates:
                 started = time.perf_counter()
                 with autocast(device, precision):
                     loss = task.loss(copy, batch).sum
@@ -50,4 +53,4 @@ def measure(model: nn.Module, task: Task[B]) -> dict[Precision, float]:
 
 def fastest(seconds: dict[Precision, float]) -> Precision:
     """Choose bf16 only if it is more than a tenth faster: fp32 is more exact."""
-    return "bf16" if seconds["bf16"] < 0.9 * seconds["fp32"] else "fp32"
+    return "bf16" if seconds.get("bf16", math.inf) < 0.9 * seconds["fp32"] else "fp32"

@@ -62,7 +62,7 @@ class TrainConfig:
     # Decay of the exponential moving average of the weights to save and validate; 0: the last ones.
     ema: Share = 0.0
     average: Count = 1  # number of validations whose weights are averaged; 1: only the newest
-    precision: Precision = "fp32"  # "auto": measure both and use the faster one
+    precision: Precision = "fp32"  # "auto": the faster one; fp32 where bf16 would be imitated
     # How several processes (torchrun) share the model: "ddp" has it whole in each, "fsdp" a part.
     parallel: Parallel = "ddp"
     checkpoint_activations: bool = False  # less memory: compute blocks again in the backward pass
