@@ -65,6 +65,20 @@ def test_a_text_of_another_script_is_told() -> None:
     assert "letters of another script than Hangul" in note
 
 
+def test_numbers_that_became_others_are_told() -> None:
+    """What is written out, or grouped in another way, is the same number."""
+    text = "12 people walked 1,200 km in the years '36 and 1894, 30 days in all."
+    same = "Zwölf gingen 1.200 km weit, 2036 und 1894, dreißig Tage in allem."
+    found = Translation(same, -0.1, -2.0, [], True, [-0.1] * 20)
+    before = list(shipped("en-de").notes(text, found))
+    wrong = replace(found, text=same.replace("1.200", "1.500").replace("1894", "1984"))
+    (note,) = [each for each in shipped("en-de").notes(text, wrong) if each not in before]
+    assert note == (
+        "its numbers are not those of the text: 1200, 1894, 30 missing, 1500, 1984 instead. "
+        "Check the translation."
+    )
+
+
 def test_a_word_of_no_language() -> None:
     """One word that is spelled in rare pieces, in a sentence of usual ones."""
     usual = "A man is riding a bicycle in the snow with a red dog."

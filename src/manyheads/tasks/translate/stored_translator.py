@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from manyheads.decode.loops import loops
+from manyheads.predict.changed_numbers import changed_numbers
 from manyheads.predict.source_text import SourceText, read_source
 from manyheads.predict.unusual import reasons, unsure_of_translation
 from manyheads.project.domain import stored_domain
@@ -89,6 +90,12 @@ class StoredTranslator:
             yield (
                 f"it is unlike what {self.folder.name} was trained on "
                 f"({self.folder.recipe.data.train}): {why}. Check the translation."
+            )
+        missing, new = changed_numbers(source.text, best.text)
+        if missing and searched:
+            yield (
+                f"its numbers are not those of the text: {', '.join(missing)} missing, "
+                f"{', '.join(new)} instead. Check the translation."
             )
         unsure = unsure_of_translation(self.folder.name, best, self.domain)
         if unsure and searched and not options.sample:  # drawn or forced: as was asked for

@@ -1,0 +1,32 @@
+"""Numbers that a translation has in place of its source's."""
+
+import re
+
+# Up to twelve, languages write words; above it digits that are gone are rarely written out.
+WORDS = 12
+_GROUPED = re.compile(r"(?<=\d)[., '\u2019\u00a0\u2009\u202f](?=\d{3}(?!\d))")
+_DIGITS = re.compile(r"\d+")
+
+
+def changed_numbers(source: str, translation: str) -> tuple[list[str], list[str]]:
+    """Return the numbers above `WORDS` that are missing, and those that the source does not have.
+
+    Numbers that are only missing may be written out, and those that are only new may have been
+    words: nothing is changed then. Numbers are compared by value, without signs for thousands;
+    '36 may be 2036.
+
+    Examples:
+        >>> changed_numbers("It was built in 1894 and is 215 metres long.", "1894, 154 Meter")
+        (['215'], ['154'])
+        >>> changed_numbers("12,000 people and 30 dogs", "12.000 Menschen und dreißig Hunde")
+        ([], [])
+    """
+    ours, theirs = (_values(text) for text in (source, translation))
+    known = theirs.keys() | {value % 100 for value in theirs}
+    missing = [text for value, text in ours.items() if value not in known and value > WORDS]
+    new = [text for value, text in theirs.items() if not {value, value % 100} & ours.keys()]
+    return (missing, new) if missing and new else ([], [])
+
+
+def _values(text: str) -> dict[int, str]:
+    return {int(number): number for number in _DIGITS.findall(_GROUPED.sub("", text))}
