@@ -78,6 +78,25 @@ def right(page: Page, number: int) -> str:
     return str(page.evaluate(f"{SHOWN}.firstChild.textContent"))
 
 
+def test_the_path_begins_with_what_was_typed(page: Page, shipped: Running) -> None:
+    """The sentence and the model of the Text view; the first answer is not given away."""
+    text = "My uncle grows tomatoes behind the house."
+    chosen = {"text": f"{text}\n", "model": "en-de"}
+    page.evaluate(f"localStorage.setItem('manyheads', {json.dumps(json.dumps(chosen))})")
+    open_path(page, shipped)
+    assert page.evaluate("document.getElementById('path-text').value") == text
+    first = "document.querySelector('.path-flow [data-step=\"1\"]').innerText"
+    count = right(page, 1)
+    assert count in page.evaluate(first)
+    page.evaluate("localStorage.setItem('manyheads', '{}')")  # another text was typed since
+    open_path(page, shipped)
+    assert page.evaluate("document.getElementById('path-text').value") == text
+    page.click(".path-steps .again")
+    page.wait(f"{ASKED} && document.querySelector('.path-says b')")
+    assert page.evaluate("document.getElementById('path-text').value") != text
+    assert not any(letter.isdigit() for letter in page.evaluate(first).split(",")[0][1:])
+
+
 @pytest.mark.parametrize("language", ["en", "ko"])
 def test_the_path_is_walked_by_keyboard(page: Page, shipped: Running, language: str) -> None:
     """A sentence of one's own, eight guesses, each told kindly; a reload goes on where one was."""

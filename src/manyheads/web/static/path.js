@@ -1,16 +1,19 @@
 // A path that asks: eight steps on the visitor's own sentence or picture, a guess before each answer.
 
 import { makeAsker, post } from "./api.js";
+import { textExamples } from "./examples.js";
 import { h, imageUrl, title } from "./parts.js";
 import { IMAGE_STEPS } from "./path.image.js";
 import { TEXT_STEPS } from "./path.text.js";
 import { words } from "./path.words.js";
 import { isSpecial } from "./path.draw.js";
+import { kept as keptByPage } from "./store.js";
 
 const KEPT = "manyheads-path"; // in this browser's storage
 const LARGEST = 224; // pixels along the longer side of a picture that is kept
 const SENTENCES = { en: "My brother sold his old guitar to a friend.", ko: "이 함수는 리스트의 길이를 반환합니다." };
 const EXAMPLES = { digits: "seven" };
+const LONGEST = 300; // characters of a sentence
 const CLASSES = 1000; // as many as a model has
 const FRESH = { kind: "text", step: { text: 1, image: 1 }, guesses: { text: {}, image: {} }, model: {}, text: null, image: null };
 
@@ -46,7 +49,7 @@ export function path(page, models) {
   let context = null;
   let showing = 0; // a later call of show() makes an earlier one stop
 
-  const model = () => able[kept.kind].find(({ name }) => name === kept.model[kept.kind]) ?? able[kept.kind][0];
+  const model = () => able[kept.kind].find(({ name }) => name === (kept.model[kept.kind] ?? keptByPage("model"))) ?? able[kept.kind][0];
   const guesses = () => kept.guesses[kept.kind];
   const step = () => kept.step[kept.kind];
 
@@ -60,7 +63,14 @@ export function path(page, models) {
 
   // --- What is brought ------------------------------------------------------------------------------
 
-  const begun = () => kept.text ?? SENTENCES[model().source] ?? SENTENCES.en;
+  /** What the visitor typed where texts are translated, if it is no example. */
+  function typed() {
+    const text = keptByPage("model") === model().name ? tidy(keptByPage("text") ?? "") : "";
+    return text && text.length <= LONGEST && !textExamples(model()).includes(text) ? text : null;
+  }
+
+  const tidy = (text) => text.trim().replace(/\s+/g, " ");
+  const begun = () => kept.text ?? typed() ?? SENTENCES[model().source] ?? SENTENCES.en;
 
   function drawBring() {
     const kinds = Object.keys(able).filter((kind) => able[kind].length);
@@ -77,11 +87,11 @@ export function path(page, models) {
   }
 
   function textField() {
-    const field = h("input", { type: "text", id: "path-text", maxlength: 300, autocomplete: "off", spellcheck: "false", lang: model().source, value: begun() });
+    const field = h("input", { type: "text", id: "path-text", maxlength: LONGEST, autocomplete: "off", spellcheck: "false", lang: model().source, value: begun() });
     const form = h("form", { class: "path-field" }, h("label", { for: "path-text" }, t.sentence), field, h("button", { type: "submit", class: "step" }, t.use));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      const text = field.value.trim().replace(/\s+/g, " ");
+      const text = tidy(field.value);
       if (text && text !== begun()) renew({ text });
     });
     return form;
@@ -230,7 +240,7 @@ export function path(page, models) {
     const plus = () => part(6, "+", { label: named.residual, first: false });
     const passing = (...inside) => h("span", { class: "passing" }, inside);
     flow.replaceChildren(
-      part(1, text ? named.pieces : named.patches, { more: count }),
+      part(1, text ? named.pieces : named.patches, { more: guesses()[1] === undefined ? "" : count }),
       arrow(),
       part(2, named.vectors),
       arrow(),
@@ -330,6 +340,7 @@ export function path(page, models) {
     function answer(i) {
       if (guesses()[number] !== undefined) return;
       guesses()[number] = { chosen: i, right: i === null ? null : i === found.right };
+      if (kept.kind === "text") kept.text = context.text; // guesses belong to it, whatever is typed elsewhere
       keep();
       drawFlow();
       const focused = document.activeElement === skip;

@@ -70,8 +70,11 @@ export function translate(page, models) {
       editor.box, strike),
     known,
     h("div", { class: "side" },
-      h("div", { class: "row small" }, outLabel, sureness, button(t().copy, () => putOnClipboard(out.dataset.text ?? "")), button(t().link, () => putOnClipboard(location.href)), copied),
-      out, told, pop, status.line, others),
+      h("div", { class: "row small" }, outLabel, sureness),
+      out,
+      // Above the answer threads would run through them.
+      h("div", { class: "row small" }, button(t().copy, () => putOnClipboard(out.dataset.text ?? "")), button(t().link, () => putOnClipboard(location.href)), copied),
+      told, pop, status.line, others),
   );
   const ties = makeThreads(alive);
   const inside = h("details", { class: "drawer", id: "inside", open: Boolean(recall("inside")) },
