@@ -1,4 +1,7 @@
-"""How long a visitor of the served page waits: answer, threads, a pasted sentence, a struck word.
+"""How long a visitor of the served page waits.
+
+For the answer and its threads, for a sentence that was pasted, a word that was struck, and a word
+whose state in the model was set to zero.
 
     python -m benchmarks.page --visits 15 [--json]
 
@@ -46,6 +49,20 @@ STRIKE = """(async () => {
   while (out.dataset.text === before) await new Promise(requestAnimationFrame);
   return performance.now() - begin;
 })()"""
+# The state of "red" is set to zero, until the answer is another.
+EDIT = """(async () => {
+  const out = document.querySelector('.out');
+  const parts = document.querySelector('.believe select');
+  const state = [...parts.options].find((each) => each.text.includes('“red”'));
+  parts.value = state.value;
+  parts.dispatchEvent(new Event('change'));
+  const before = out.dataset.text;
+  const begin = performance.now();
+  document.querySelector('.believe [value=without]').click();
+  while (out.dataset.text === before) await new Promise(requestAnimationFrame);
+  return performance.now() - begin;
+})()"""
+EDITED = "My+sister+bought+a+red+bicycle+for+our+old+neighbour+last+summer."  # 12 words
 SENTENCES = (
     "Can you help me with this heavy suitcase, please?",
     "The train to the airport leaves in twenty minutes.",
@@ -55,7 +72,8 @@ SENTENCES = (
 
 def measure(page: Page, address: str, visits: int) -> dict[str, float]:
     """Visit the page so many times."""
-    waits: dict[str, list[float]] = {"answer": [], "threads": [], "pasted": [], "struck": []}
+    names = ("answer", "threads", "pasted", "struck", "edited")
+    waits: dict[str, list[float]] = {name: [] for name in names}
     for number in range(visits + 1):
         page.command("Network.clearBrowserCache")
         page.visit(f"{address}/#text=A+dog+runs.", "document.getElementById('source')")
@@ -69,8 +87,13 @@ def measure(page: Page, address: str, visits: int) -> dict[str, float]:
             "f.dispatchEvent(new KeyboardEvent('keyup')); })()"
         )
         struck = page.evaluate(STRIKE)
+        edited_page = f"{address}/?{number}#inside=1&text={EDITED}"
+        page.visit(edited_page, "document.querySelector('.believe option')")
+        page.wait("document.querySelector('.out .word')")
+        edited = page.evaluate(EDIT)
         if number:  # the first one loads the model
-            for name, value in zip(waits, (answer, threads, pasted, struck), strict=True):
+            found = (answer, threads, pasted, struck, edited)
+            for name, value in zip(waits, found, strict=True):
                 waits[name].append(value)
     return {name: round(statistics.median(values), 1) for name, values in waits.items()}
 
