@@ -22,9 +22,8 @@ from manyheads.data.images.captioned_images import (
 from manyheads.data.images.cell_store import IN_MEMORY, CellStore
 from manyheads.data.images.image_file import (
     SUFFIXES,
-    ImageContent,
+    content_of,
     is_image,
-    open_content,
     read_cell,
     read_content,
 )
@@ -95,7 +94,7 @@ def read_caption_folder(folder: Path, columns: CaptionColumns, report: Report) -
                 collector.add(str(path), path, [(language, text or None)], place=where, key=path)
     used = {path for paths in texts.values() for _, path in paths}
     return collector.finish(
-        lambda path: open_content(read_content(path)),
+        read_content,
         origin=str(folder),
         hashes=(digest.hexdigest(),),
         other_files=tuple(str(path) for path in others if path not in used),
@@ -144,9 +143,7 @@ def read_caption_shards(
     origin = ", ".join(map(str, shards))
     if seen and columns.named:
         require_columns(columns.names, seen, origin, KEYS)
-    return collector.finish(
-        lambda image: open_content(image.content()), origin=origin, hashes=(digest.hexdigest(),)
-    )
+    return collector.finish(Member.content, origin=origin, hashes=(digest.hexdigest(),))
 
 
 def _texts(
@@ -225,8 +222,8 @@ def read_caption_tables(
             seen |= dict.fromkeys(row)
             if not collector.selects(row):
                 continue
-            content = _content(row[columns.image]) if columns.image in row else None
-            if content is None:
+            content = content_of(row.get(columns.image))
+            if not isinstance(content, bytes | str) or not content:
                 cell = f"{columns.image} is {row.get(columns.image)!a:.50}"
                 collector.leave_out("no-image", place, f"{cell}, neither an image nor a path")
             elif isinstance(content, bytes):
@@ -242,17 +239,10 @@ def read_caption_tables(
     if seen:
         require_columns(wanted, seen, origin, KEYS)
 
-    def read(cell: int | Path) -> ImageContent:
-        return open_content(read_content(cell) if isinstance(cell, Path) else store[cell])
+    def read(cell: int | Path) -> bytes:
+        return read_content(cell) if isinstance(cell, Path) else store[cell]
 
     return collector.finish(read, origin=origin, hashes=tuple(hashes))
-
-
-def _content(cell: object) -> bytes | str | None:
-    """Return the bytes or the path in a cell, if it has either."""
-    if isinstance(cell, Mapping):
-        cell = cell.get("bytes") or cell.get("path")
-    return cell if isinstance(cell, bytes | str) and cell else None
 
 
 def _check_types(types: Mapping[str, Any], path: Path, columns: CaptionColumns) -> None:
@@ -327,7 +317,7 @@ def read_coco(
             collector.add(file, None, columns.pick(annotation), place=place, key=file)
     sizes = [size_of(at) for at in places.values()]
     return collector.finish(
-        lambda at: open_content(read_content(at)),
+        read_content,
         origin=str(path),
         hashes=(hashlib.sha256(f"{digest} {sizes}".encode()).hexdigest(),),
     )

@@ -178,16 +178,18 @@ def is_image(path: Path) -> bool:
         return False
 
 
+def content_of(cell: object) -> object:
+    """Return what a cell of images holds; of Hugging Face's two fields the one that is filled."""
+    return (cell.get("bytes") or cell.get("path")) if isinstance(cell, Mapping) else cell
+
+
 def read_cell(cell: object, folder: Path) -> bytes:
     """Read the image in a table cell: its bytes, or its path relative to the folder.
-
-    Hugging Face writes both fields and leaves one empty.
 
     Raises:
         ValueError: the cell holds neither.
     """
-    if isinstance(cell, Mapping):
-        cell = cell.get("bytes") or cell.get("path")
+    cell = content_of(cell)
     if isinstance(cell, str) and cell:
         return read_content(folder / expand_user(cell))
     if cell is None or isinstance(cell, bytes):
