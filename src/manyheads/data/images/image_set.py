@@ -42,6 +42,7 @@ Mode = Literal["RGB", "L", "RGBA", "CMYK", "bands"]
 LARGEST = 1 << 26  # pixels of a resized image; of a strip, the part is resized that is seen
 BLOCK = 1024  # images submitted to the threads at a time, so that they can be interrupted
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 
@@ -304,14 +305,14 @@ class ImageSet:
         return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
 
 
-def in_threads(function: Callable[[int], T], indices: Sequence[int], threads: int) -> Iterator[T]:
+def in_threads(function: Callable[[A], T], inputs: Sequence[A], threads: int) -> Iterator[T]:
     """Apply a function in threads and yield results in order; Pillow releases the GIL."""
     if threads < 2:
-        yield from map(function, indices)
+        yield from map(function, inputs)
         return
     with ThreadPoolExecutor(threads) as pool:
-        for start in range(0, len(indices), BLOCK):
-            yield from pool.map(function, indices[start : start + BLOCK])
+        for start in range(0, len(inputs), BLOCK):
+            yield from pool.map(function, inputs[start : start + BLOCK])
 
 
 def number_labels(

@@ -1,5 +1,7 @@
 """The pixels of a set of images, and the outputs of a model for them."""
 
+from functools import partial
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -33,13 +35,8 @@ class Pixels:
 
     def _read(self, indices: np.ndarray) -> list[np.ndarray]:
         threads = min(torch.get_num_threads(), len(indices))
-        return list(
-            in_threads(
-                lambda index: self.images.pixels(index, self.preprocessing),
-                indices.tolist(),
-                threads,
-            )
-        )
+        read = partial(self.images.pixels, preprocessing=self.preprocessing)
+        return list(in_threads(read, indices.tolist(), threads))
 
 
 @torch.inference_mode()
