@@ -1,6 +1,8 @@
 """Check images, with classes or with texts, by their names or those of a recipe."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -9,7 +11,7 @@ from typing import Any, cast
 import torch
 from pydantic import ValidationError
 
-from manyheads.check_data.checked import Checked, naming_parameters
+from manyheads.check_data.checked import Checked
 from manyheads.check_data.text_check import is_recipe
 from manyheads.data.checks.caption_checks import (
     LanguageFacts,
@@ -24,7 +26,7 @@ from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_file import SUFFIXES
 from manyheads.data.images.image_set import hold_out
 from manyheads.data.text.lines import Problem
-from manyheads.errors import UsageError
+from manyheads.errors import DataError, UsageError
 from manyheads.files import expand_user
 from manyheads.project.base_recipe import read_recipe
 from manyheads.project.paths import find_recipe, here
@@ -34,6 +36,7 @@ from manyheads.recipe_data.image_data import ImageRecipe, LabelledImageData
 from manyheads.recipe_data.image_splits import find_images
 
 FILES = {".tar", *SUFFIXES}  # that hold images, and never text
+_KEY = re.compile(r"data\.(image|label|texts|caption|language|language_column)\b")
 
 
 def are_images(name: str) -> bool:
@@ -43,6 +46,16 @@ def are_images(name: str) -> bool:
     if is_recipe(name):
         return read_recipe(find_recipe(name)).data.has_images
     return expand_user(name).is_dir()
+
+
+@contextmanager
+def _naming_parameters() -> Iterator[None]:
+    """Name parameters in errors about data without a recipe: `image` in place of data.image."""
+    try:
+        yield
+    except (DataError, UsageError) as error:
+        kind = UsageError if isinstance(error, UsageError) else DataError
+        raise kind(_KEY.sub(r"`\1`", str(error))) from error
 
 
 def check_images(
@@ -55,7 +68,7 @@ def check_images(
     data = LabelledImageData(train="", **columns)
 
     def seen(name: str) -> Seen:
-        with naming_parameters():
+        with _naming_parameters():
             found = find_images(here(name), data)
         return look(found, threads=torch.get_num_threads())
 
@@ -147,7 +160,7 @@ def check_captions(
     """
 
     def look(name: str) -> SeenCaptions:
-        with naming_parameters():
+        with _naming_parameters():
             found = _find(here(name), data)
         return look_at_captions(*found, threads=torch.get_num_threads())
 

@@ -248,28 +248,24 @@ class IndexWriter:
         waiting = list(contents.items())
         step = 1 if self._threads == 1 else DECODED * self._threads
         for first in range(0, len(waiting), step):
-            part = waiting[first : first + step]
-            images = in_threads(_decode, [content for _, content in part], self._threads)
-            for (sha256, _), image in zip(part, images, strict=True):
+            part = dict(waiting[first : first + step])
+            images = in_threads(_decode, [*part.values()], self._threads)
+            for sha256, image in zip(part, images, strict=True):
                 if isinstance(image, str):
                     reasons[sha256] = image
                 else:
                     decoded[sha256] = image
                     pixels += image.size if isinstance(image, np.ndarray) else math.prod(image.size)
             if decoded and (pixels > PIXELS or first + step >= len(waiting)):
-                reasons |= self._embed_decoded(decoded)
+                vectors = self._vectors_of([*decoded.values()])
+                for sha256, vector in zip(decoded, vectors, strict=True):
+                    if isinstance(vector, str):
+                        reasons[sha256] = vector
+                        continue
+                    rows = 0 if self.folder is None else self.folder.rows
+                    self._new[sha256] = rows + len(self._new), vector
+                    self.counts["embedded"] += 1
                 decoded, pixels = {}, 0
-        return reasons
-
-    def _embed_decoded(self, images: dict[str, ImageContent]) -> dict[str, str]:
-        reasons: dict[str, str] = {}
-        for sha256, vector in zip(images, self._vectors_of([*images.values()]), strict=True):
-            if isinstance(vector, str):
-                reasons[sha256] = vector
-            else:
-                first = 0 if self.folder is None else self.folder.rows
-                self._new[sha256] = first + len(self._new), vector
-                self.counts["embedded"] += 1
         return reasons
 
     def _vectors_of(self, images: list[ImageContent]) -> list[np.ndarray | str]:

@@ -92,27 +92,23 @@ def measure(recipe: str, files: dict[str, str], hardware: str | None) -> Speed |
     if hardware == "gpu" and device.type == "cpu":
         return None
     with TemporaryDirectory() as name, limited_threads(None), torch.random.fork_rng():
-        folder = Path(name)
+        folder, run = Path(name), Path(name, "run")
+        run.mkdir()
         for file, content in files.items():
             (folder / file).write_text(content, encoding="utf-8", newline="")
         (folder / "recipe.toml").write_text(recipe.replace("{root}", name), encoding="utf-8")
-        return _measure(folder, device)
-
-
-def _measure(folder: Path, device: torch.device) -> Speed:
-    parsed = read_recipe(folder / "recipe.toml")
-    set_threads(parsed.train.threads)
-    pipeline, run = pipeline_of(parsed), folder / "run"
-    run.mkdir()
-    task, config, write_inputs, _ = pipeline.prepare(parsed, run, SilentObserver().say)
-    check_memory(lambda: pipeline.build(parsed, config))
-    torch.manual_seed(stream(parsed.seed, "init"))
-    model = pipeline.build(parsed, config)
-    write_inputs(run)
-    pipeline.initialize(model, parsed, run)
-    model.to(device)
-    settings = replace(parsed.train, precision=fastest(time_precisions(model, task)))
-    pace = rehearsed(model, task, settings, parsed.seed)
+        parsed = read_recipe(folder / "recipe.toml")
+        set_threads(parsed.train.threads)
+        pipeline = pipeline_of(parsed)
+        task, config, write_inputs, _ = pipeline.prepare(parsed, run, SilentObserver().say)
+        check_memory(lambda: pipeline.build(parsed, config))
+        torch.manual_seed(stream(parsed.seed, "init"))
+        model = pipeline.build(parsed, config)
+        write_inputs(run)
+        pipeline.initialize(model, parsed, run)
+        model.to(device)
+        settings = replace(parsed.train, precision=fastest(time_precisions(model, task)))
+        pace = rehearsed(model, task, settings, parsed.seed)
     return Speed(
         step=pace.step,
         validation=pace.validation,

@@ -207,7 +207,7 @@ def open_image(path: Path) -> ImageContent:
     with naming(path):
         if not path.exists():
             raise NotFoundError(f"There is no file {path}.")
-        return load(lambda: open_content(read_content(path)))
+        return load(lambda: read_content(path))
 
 
 def load(read: Callable[[], bytes | ImageContent]) -> ImageContent:
@@ -220,27 +220,23 @@ def load(read: Callable[[], bytes | ImageContent]) -> ImageContent:
         with warnings.catch_warnings():
             # Pillow warns above its pixel limit and raises above twice the limit.
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            return _decode(read)
+            image = read()
+            if isinstance(image, bytes):
+                image = open_content(image)
+            if isinstance(image, np.ndarray):
+                return eight_bit_array(image)
+            with image:
+                if image.format == "PNG":
+                    _check_rows(image.fp)  # type: ignore[attr-defined] # of an image file
+                image.load()
+                if getattr(image, "is_animated", False):
+                    image = image.copy()  # the first frame; closes the file
+                    image.info[ANIMATED] = True
+            return image
     except (*UNREADABLE, ManyheadsError):
         raise
     except Exception as error:  # decoders raise anything for damaged files
         raise ValueError(str(error) or type(error).__name__) from error
-
-
-def _decode(read: Callable[[], bytes | ImageContent]) -> ImageContent:
-    image = read()
-    if isinstance(image, bytes):
-        image = open_content(image)
-    if isinstance(image, np.ndarray):
-        return eight_bit_array(image)
-    with image:
-        if image.format == "PNG":
-            _check_rows(image.fp)  # type: ignore[attr-defined] # of an image file
-        image.load()
-        if getattr(image, "is_animated", False):
-            image = image.copy()  # the first frame; closes the file
-            image.info[ANIMATED] = True
-    return image
 
 
 _SAMPLES = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # of a pixel, by the colour type of a PNG
