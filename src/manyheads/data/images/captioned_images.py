@@ -7,6 +7,7 @@ reported and left out, never repaired. `report` decides whether that is an error
 import hashlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -125,9 +126,7 @@ class CaptionCollector:
         self._names: list[str] = []
         self._cells: list[Any] = []
         self._known: dict[Hashable, int] = {}
-        self._owners: list[int] = []
-        self._texts: list[str] = []
-        self._languages: list[str] = []
+        self._captions: list[tuple[int, str, str]] = []  # image, text, language
         self._selected = columns.only is None
         self._others: dict[str, None] = {}
 
@@ -185,9 +184,7 @@ class CaptionCollector:
             reason = f"the language is {language!r}, and data.languages names {declared}"
             self.leave_out("undeclared-language", place, reason)
         else:
-            self._owners.append(number)
-            self._texts.append(text)
-            self._languages.append(language)
+            self._captions.append((number, text, language))
 
     def leave_out(self, kind: str, name: str, reason: str, *, harmless: bool = False) -> None:
         """Report an image or a text that is not used; `name` is that of the image, or a place."""
@@ -216,7 +213,8 @@ class CaptionCollector:
         if only is not None:
             origin = f"{origin}{only}"
             hashes = tuple(hashlib.sha256(f"{e}{only}".encode()).hexdigest() for e in hashes)
-        owners = np.array(self._owners, dtype=int)
+        captions = sorted(self._captions, key=itemgetter(0))
+        owners = np.array([owner for owner, _, _ in captions], dtype=int)
         counts = np.bincount(owners, minlength=len(self._names))
         for number in np.nonzero(counts == 0)[0]:
             self.leave_out("no-text", self._names[number], "an image without a text")
@@ -228,7 +226,6 @@ class CaptionCollector:
             )
         names = [self._names[number] for number in kept]
         cells = [self._cells[number] for number in kept]
-        order = np.argsort(owners, kind="stable")
         images = ImageSet(
             labels=np.zeros(len(kept), dtype=int),
             classes=[],
@@ -240,7 +237,7 @@ class CaptionCollector:
         )
         return CaptionedImages(
             images,
-            np.searchsorted(kept, owners[order]),
-            [self._texts[number] for number in order],
-            [self._languages[number] for number in order],
+            np.searchsorted(kept, owners),
+            [text for _, text, _ in captions],
+            [language for _, _, language in captions],
         )
