@@ -119,7 +119,7 @@ class IndexFolder:
         with self._errors():
             self._database.execute("BEGIN")
         try:
-            self.rows = self._last_row() + 1
+            self.rows = self._next_row()
             yield int(self._one("PRAGMA data_version")[0])
         finally:
             with self._errors():
@@ -199,7 +199,7 @@ class IndexFolder:
         with self._errors(write=True):
             self._database.execute("BEGIN IMMEDIATE")
             with self._database:  # commits, or rolls back
-                if self._last_row() + 1 != self.rows:  # the lock of the folder did not hold
+                if self._next_row() != self.rows:  # the lock of the folder did not hold
                     raise UsageError(f"{self.path} is in use: another process has added images.")
                 if len(vectors):
                     content = np.asarray(vectors, dtype=TYPE).tobytes()
@@ -223,14 +223,10 @@ class IndexFolder:
             return self._database.execute(query, parameters).fetchall()
 
     def _one(self, query: str, *parameters: object) -> tuple[Any, ...]:
-        rows = self._query(query, *parameters)
-        if not rows:
-            raise self.damaged(f"{IMAGES} lacks rows")
-        return rows[0]
+        return self._query(query, *parameters)[0]
 
-    def _last_row(self) -> int:
-        last = self._one("SELECT max(row) FROM vectors")[0]
-        return -1 if last is None else int(last)
+    def _next_row(self) -> int:
+        return int(self._one("SELECT coalesce(max(row), -1) + 1 FROM vectors")[0])
 
     def _select(self, where: str, *parameters: object) -> list[IndexedImage]:
         images = []
