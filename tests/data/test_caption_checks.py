@@ -192,7 +192,7 @@ def test_images_that_are_not_there(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(f"image,caption\n{rows}")
     captions = read_caption_tables([tmp_path / "a.csv"], CaptionColumns())
     model = Preprocessing(height=8, width=8)
-    looked = look_at_captions(captions, model=model, threads=2)
+    looked = look_at_captions(captions, model=model)
     result = {each.kind: each for each in caption_findings(looked)}
     assert result["missing-image"].examples == (
         f"{tmp_path / 'gone.png'} (No such file or directory)",

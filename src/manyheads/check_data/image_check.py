@@ -4,11 +4,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-import torch
 from pydantic import ValidationError
 
 from manyheads.check_data.checked import Checked
@@ -70,7 +68,7 @@ def check_images(
     def seen(name: str) -> Seen:
         with _naming_parameters():
             found = find_images(here(name), data)
-        return look(found, threads=torch.get_num_threads())
+        return look(found)
 
     others = {"test": test, "valid": valid}
     held_out = {split: seen(name) for split, name in others.items() if name is not None}
@@ -91,9 +89,8 @@ def check_image_recipe(name: str) -> Iterator[Checked]:
         train, sets["valid"] = hold_out(train, data.hold_out, data.random_state)
     if data.test is not None:
         sets["test"] = find_images(data.test, data)
-    open_all = partial(look, model=recipe.image, threads=torch.get_num_threads())
-    held_out = {split: open_all(images) for split, images in sets.items()}
-    yield _check(data.train, open_all(train), held_out)
+    held_out = {split: look(images, recipe.image) for split, images in sets.items()}
+    yield _check(data.train, look(train, recipe.image), held_out)
     for split, seen in held_out.items():
         yield _check(getattr(data, split) or f"{data.hold_out:,} held out of {data.train}", seen)
 
@@ -162,7 +159,7 @@ def check_captions(
     def look(name: str) -> SeenCaptions:
         with _naming_parameters():
             found = _find(here(name), data)
-        return look_at_captions(*found, threads=torch.get_num_threads())
+        return look_at_captions(*found)
 
     others = {"test": test, "valid": valid}
     held_out = {split: look(name) for split, name in others.items() if name is not None}
@@ -187,14 +184,12 @@ def check_caption_recipe(name: str) -> Iterator[CheckedCaptions]:
     if data.valid is not None:
         sets["valid"] = _find(data.valid, data)
     elif data.hold_out:
-        threads = torch.get_num_threads()
-        train, held = hold_out_captioned(train, data.hold_out, data.random_state, threads)
+        train, held = hold_out_captioned(train, data.hold_out, data.random_state)
         sets["valid"] = held, []
     if data.test is not None:
         sets["test"] = _find(data.test, data)
-    look = partial(look_at_captions, model=recipe.image, threads=torch.get_num_threads())
-    held_out = {split: look(*each) for split, each in sets.items()}
-    yield _check_texts(data.train, look(train, problems), held_out)
+    held_out = {split: look_at_captions(*each, recipe.image) for split, each in sets.items()}
+    yield _check_texts(data.train, look_at_captions(train, problems, recipe.image), held_out)
     for split, looked in held_out.items():
         yield _check_texts(str(data.split_name(split)), looked)
 

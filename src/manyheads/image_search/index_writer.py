@@ -64,7 +64,6 @@ class IndexWriter:
         self.unreadable: list[UnreadableImage] = []
         self.reread = reread
         self.folder = IndexFolder(path, write=True) if check_place(path) else None
-        self._threads = torch.get_num_threads()
         self._seen: set[str] = set()
         self._committed = time.monotonic()
         self._forget()
@@ -154,7 +153,7 @@ class IndexWriter:
         """Read images, and embed the contents that the index does not know."""
         found: list[tuple[_Image, str]] = []
         unknown: dict[str, bytes | ImageContent] = {}
-        read = in_threads(_Image.read, waiting, self._threads)
+        read = in_threads(_Image.read, waiting)
         for image, known in zip(waiting, read, strict=True):
             if isinstance(known, str):
                 self._refuse(image, known)
@@ -246,10 +245,11 @@ class IndexWriter:
         decoded: dict[str, ImageContent] = {}
         pixels = 0
         waiting = list(contents.items())
-        step = 1 if self._threads == 1 else DECODED * self._threads
+        threads = torch.get_num_threads()
+        step = 1 if threads == 1 else DECODED * threads
         for first in range(0, len(waiting), step):
             part = dict(waiting[first : first + step])
-            images = in_threads(_decode, [*part.values()], self._threads)
+            images = in_threads(_decode, [*part.values()])
             for sha256, image in zip(part, images, strict=True):
                 if isinstance(image, str):
                     reasons[sha256] = image

@@ -14,8 +14,6 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
-import torch
-
 from manyheads.data.checks import image_checks
 from manyheads.data.checks.clean import repaired
 from manyheads.data.checks.held_out_images import join
@@ -135,7 +133,7 @@ def _divide(found: Found) -> Divided:
     preprocessing = Preprocessing(height=SIDE, width=SIDE)
     if facts.channels not in (1, 3):
         preprocessing = replace(preprocessing, mode="bands", num_channels=facts.channels)
-    seen = image_checks.look(images, preprocessing, threads=torch.get_num_threads())
+    seen = image_checks.look(images, preprocessing)
     used = _without_copies(found, seen)
     pictures, numbers = list(used.values()), {n: index for index, n in enumerate(used)}
     near = [(seen.readable[a], seen.readable[b]) for a, b in image_checks.alike(seen, NEAR)]

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-import torch
-
 from manyheads.data.checks.held_out_images import hold_out_captioned
 from manyheads.data.images.caption_readers import (
     read_caption_folder,
@@ -112,8 +110,7 @@ def readable_captioned(name: str, recipe: CaptionRecipe) -> CaptionedImages:
     if recipe.data.on_error == "stop":
         return captions
     rank, world = rank_and_world()
-    threads = torch.get_num_threads()
-    readable = captions.readable(recipe.image, threads, rank=rank, world=world, gather=exchange)
+    readable = captions.readable(recipe.image, rank=rank, world=world, gather=exchange)
     if not len(readable):
         raise DataError(f"{captions.images.origin}: none of {len(captions):,} images can be read.")
     return readable
@@ -126,8 +123,7 @@ def captioned_splits(recipe: CaptionRecipe) -> tuple[CaptionedImages, CaptionedI
     if data.valid is not None:
         valid = readable_captioned(data.valid, recipe)
     elif data.hold_out:
-        threads = torch.get_num_threads()
-        train, valid = hold_out_captioned(train, data.hold_out, data.random_state, threads)
+        train, valid = hold_out_captioned(train, data.hold_out, data.random_state)
     else:
         raise RecipeError(
             "There is no validation data: set data.valid, or data.hold_out to a number of images."

@@ -58,8 +58,6 @@ def look_at_captions(
     captions: CaptionedImages,
     problems: Iterable[Problem] = (),
     model: Preprocessing | None = None,
-    *,
-    threads: int = 1,
 ) -> SeenCaptions:
     """Open every image of a set once, and read every text.
 
@@ -67,9 +65,8 @@ def look_at_captions(
         captions: images with texts.
         problems: what the reader left out.
         model: the preprocessing of the model, if it is known.
-        threads: that open images.
     """
-    result = SeenCaptions(captions, image_checks.look(captions.images, model, threads=threads))
+    result = SeenCaptions(captions, image_checks.look(captions.images, model))
     for problem in problems:
         result.issues.setdefault(problem.kind, []).append(describe(problem))
     for kind, names in _text_issues(captions).items():

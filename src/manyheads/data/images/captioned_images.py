@@ -50,16 +50,14 @@ class CaptionedImages:
         first, end = np.searchsorted(self.owners, [index, index + 1])
         return range(int(first), int(end))
 
-    def readable(
-        self, preprocessing: Preprocessing, threads: int = 1, **ranks: Any
-    ) -> "CaptionedImages":
+    def readable(self, preprocessing: Preprocessing, **ranks: Any) -> "CaptionedImages":
         """Leave out the images that cannot be read and preprocessed; every image is read once.
 
         `ranks` as `ImageSet.readable` has them.
         """
         # The labels of a set without labels are all 0: as numbers they tell which images stay.
         numbered = replace(self.images, labels=np.arange(len(self)))
-        found = numbered.readable(preprocessing, threads, **ranks)
+        found = numbered.readable(preprocessing, **ranks)
         unlabelled = replace(found, labels=np.zeros(len(found), dtype=int))
         return replace(self.select(found.labels), images=unlabelled)
 

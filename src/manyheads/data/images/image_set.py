@@ -237,7 +237,6 @@ class ImageSet:
     def readable(
         self,
         preprocessing: Preprocessing,
-        threads: int = 1,
         *,
         rank: int = 0,
         world: int = 1,
@@ -254,7 +253,7 @@ class ImageSet:
             except UnreadableError as error:
                 return f"{error.name} ({error.reason})"
 
-        own = list(in_threads(read, range(rank, len(self), world), threads))
+        own = list(in_threads(read, range(rank, len(self), world)))
         found: Found = [""] * len(self)
         for number, part in enumerate(gather(own)):
             found[number::world] = part
@@ -305,8 +304,14 @@ class ImageSet:
         return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
 
 
-def in_threads(function: Callable[[A], T], inputs: Sequence[A], threads: int) -> Iterator[T]:
-    """Apply a function in threads and yield results in order; Pillow releases the GIL."""
+def in_threads(
+    function: Callable[[A], T], inputs: Sequence[A], threads: int | None = None
+) -> Iterator[T]:
+    """Apply a function in threads and yield results in order; Pillow releases the GIL.
+
+    There are as many threads as torch has, if `threads` does not say how many.
+    """
+    threads = min(threads or torch.get_num_threads(), len(inputs))
     if threads < 2:
         yield from map(function, inputs)
         return

@@ -34,9 +34,8 @@ class Pixels:
         return torch.from_numpy(self._pixels[indices])
 
     def _read(self, indices: np.ndarray) -> list[np.ndarray]:
-        threads = min(torch.get_num_threads(), len(indices))
         read = partial(self.images.pixels, preprocessing=self.preprocessing)
-        return list(in_threads(read, indices.tolist(), threads))
+        return list(in_threads(read, indices.tolist()))
 
 
 @torch.inference_mode()
