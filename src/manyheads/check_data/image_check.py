@@ -20,10 +20,8 @@ from manyheads.data.checks.caption_checks import (
 )
 from manyheads.data.checks.held_out_images import hold_out_captioned
 from manyheads.data.checks.image_checks import Seen, findings, look
-from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_file import SUFFIXES
 from manyheads.data.images.image_set import hold_out
-from manyheads.data.text.lines import Problem
 from manyheads.errors import DataError, UsageError
 from manyheads.files import expand_user
 from manyheads.project.base_recipe import read_recipe
@@ -156,15 +154,15 @@ def check_captions(
     `data` says in which columns, languages and folder they are.
     """
 
-    def look(name: str) -> SeenCaptions:
+    def seen(name: str) -> SeenCaptions:
         with _naming_parameters():
-            found = _find(here(name), data)
-        return look_at_captions(*found)
+            found = find_captioned(here(name), data)
+        return look_at_captions(found)
 
     others = {"test": test, "valid": valid}
-    held_out = {split: look(name) for split, name in others.items() if name is not None}
+    held_out = {split: seen(name) for split, name in others.items() if name is not None}
     for name in names:
-        yield _check_texts(name, look(name), held_out)
+        yield _check_texts(name, seen(name), held_out)
 
 
 def check_caption_recipe(name: str) -> Iterator[CheckedCaptions]:
@@ -179,24 +177,17 @@ def check_caption_recipe(name: str) -> Iterator[CheckedCaptions]:
         raise UsageError(
             f"The recipe {name!r} draws its images from texts, so there are none to check."
         )
-    train, problems = _find(data.train, data)
-    sets: dict[str, tuple[CaptionedImages, list[Problem]]] = {}
+    train, sets = find_captioned(data.train, data), {}
     if data.valid is not None:
-        sets["valid"] = _find(data.valid, data)
+        sets["valid"] = find_captioned(data.valid, data)
     elif data.hold_out:
-        train, held = hold_out_captioned(train, data.hold_out, data.random_state)
-        sets["valid"] = held, []
+        train, sets["valid"] = hold_out_captioned(train, data.hold_out, data.random_state)
     if data.test is not None:
-        sets["test"] = _find(data.test, data)
-    held_out = {split: look_at_captions(*each, recipe.image) for split, each in sets.items()}
-    yield _check_texts(data.train, look_at_captions(train, problems, recipe.image), held_out)
+        sets["test"] = find_captioned(data.test, data)
+    held_out = {split: look_at_captions(each, recipe.image) for split, each in sets.items()}
+    yield _check_texts(data.train, look_at_captions(train, recipe.image), held_out)
     for split, looked in held_out.items():
         yield _check_texts(str(data.split_name(split)), looked)
-
-
-def _find(name: str, data: CaptionData) -> tuple[CaptionedImages, list[Problem]]:
-    problems: list[Problem] = []
-    return find_captioned(name, data, problems.append), problems
 
 
 def _check_texts(

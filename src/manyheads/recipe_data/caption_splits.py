@@ -12,7 +12,6 @@ from manyheads.data.images.caption_readers import (
     read_coco,
 )
 from manyheads.data.images.captioned_images import CaptionedImages, Selection, describe
-from manyheads.data.text.lines import Problem, Report
 from manyheads.data.text.rows import HUB, TABLES
 from manyheads.errors import DataError, RecipeError, UsageError
 from manyheads.project.paths import find_data, here, is_hub_data, split_selection
@@ -33,9 +32,8 @@ def read_captioned(name: str, data: CaptionData) -> CaptionedImages:
     Raises:
         DataError: a file cannot be read, or there are such images or texts.
     """
-    problems: list[Problem] = []
-    captions = find_captioned(name, data, problems.append)
-    lost = [describe(problem) for problem in problems if not problem.harmless]
+    captions = find_captioned(name, data)
+    lost = [describe(problem) for problem in captions.problems if not problem.harmless]
     if lost and data.on_error == "stop":
         raise DataError(
             f"{captions.images.origin}: {len(lost):,} images or texts cannot be used: "
@@ -66,8 +64,8 @@ def read_given(name: str, data: CaptionData) -> CaptionedImages:
     return read_captioned(name, data)
 
 
-def find_captioned(name: str, data: CaptionData, report: Report) -> CaptionedImages:
-    """Find images and their texts; report what cannot be used.
+def find_captioned(name: str, data: CaptionData) -> CaptionedImages:
+    """Find images and their texts; what cannot be used is among their problems.
 
     Raises:
         UsageError: the name is not one of images with texts.
@@ -78,7 +76,7 @@ def find_captioned(name: str, data: CaptionData, report: Report) -> CaptionedIma
     only = None if rows is None else Selection(*rows)
     columns = replace(data.caption_columns, only=only)
     if is_hub_data(file):
-        return read_captioned_hub(file, columns, report)
+        return read_captioned_hub(file, columns)
     paths = find_data(file, data.root)
     suffixes = {"folder" if path.is_dir() else path.suffix for path in paths}
     if len(suffixes) > 1 or (len(paths) > 1 and suffixes <= {"folder", ".json"}):
@@ -91,13 +89,13 @@ def find_captioned(name: str, data: CaptionData, report: Report) -> CaptionedIma
         raise UsageError(f"{name!r} selects rows, but {paths[0]} is not a table: leave out {only}.")
     folder = None if data.images is None else find_data(data.images, data.root)[0]
     if suffix == "folder":
-        return read_caption_folder(paths[0], columns, report)
+        return read_caption_folder(paths[0], columns)
     if suffix == ".tar":
-        return read_caption_shards(paths, columns, report)
+        return read_caption_shards(paths, columns)
     if suffix == ".json":
-        return read_coco(paths[0], columns, folder=folder, report=report)
+        return read_coco(paths[0], columns, folder=folder)
     if suffix in TABLES:
-        return read_caption_tables(paths, columns, folder=folder, report=report)
+        return read_caption_tables(paths, columns, folder=folder)
     raise UsageError(
         f"{name!r} is not read as images with texts: name a folder of images with .txt files "
         f"beside them, a table ({', '.join(TABLES)}), a .tar, or a .json as COCO has it."

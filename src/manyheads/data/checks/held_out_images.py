@@ -41,7 +41,7 @@ def hold_out_captioned(
     part[held] = True
     rest, out = captions.select((~part).nonzero()[0]), captions.select(part.nonzero()[0])
     # Images that were left out belong to neither part: they are reported once, with the rest.
-    return rest, replace(out, images=replace(out.images, left_out=()))
+    return rest, replace(out, images=replace(out.images, left_out=()), problems=())
 
 
 def together(captions: CaptionedImages) -> list[list[int]]:

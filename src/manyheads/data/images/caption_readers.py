@@ -31,7 +31,7 @@ from manyheads.data.images.shards import Member, read_samples
 from manyheads.data.regular_files import files_below, size_of
 from manyheads.data.text.encoding import decode
 from manyheads.data.text.languages import is_language_code
-from manyheads.data.text.lines import Report, content_hash, lines, refuse
+from manyheads.data.text.lines import content_hash, lines
 from manyheads.data.text.rows import (
     TEXTS,
     column_type,
@@ -50,7 +50,7 @@ NO_IMAGE = "a text without an image of this name"
 T = TypeVar("T")
 
 
-def read_caption_folder(folder: Path, columns: CaptionColumns, report: Report) -> CaptionedImages:
+def read_caption_folder(folder: Path, columns: CaptionColumns) -> CaptionedImages:
     """Read the images of a folder, at any depth, each with its .txt files beside it.
 
     Raises:
@@ -70,7 +70,7 @@ def read_caption_folder(folder: Path, columns: CaptionColumns, report: Report) -
             images.setdefault(path.with_suffix(""), []).append(path)
     if not images:
         raise DataError(f"{folder} has no images ({', '.join(sorted(SUFFIXES))}).")
-    collector = CaptionCollector(columns, report)
+    collector = CaptionCollector(columns)
     others = [path for path in files if not is_image(path)]
     texts: dict[Path, list[tuple[str, Path]]] = {}
     for path in [each for each in others if each.suffix.lower() == TEXT]:
@@ -88,7 +88,7 @@ def read_caption_folder(folder: Path, columns: CaptionColumns, report: Report) -
         digest.update(entry.encode(errors="surrogateescape"))
         collector.add(str(path), path, [], key=path)
         for language, place in _default_first(texts.get(stem, []), columns.default_language):
-            for line, text in lines(place, report):
+            for line, text in lines(place, collector.problems.append):
                 digest.update(f"{language}\t{text}\n".encode())
                 where = f"{place}, line {line}"
                 collector.add(str(path), path, [(language, text or None)], place=where, key=path)
@@ -116,9 +116,7 @@ def _default_first(texts: Iterable[tuple[str, T]], default: str) -> list[tuple[s
     return sorted(texts, key=lambda each: (each[0] != default, each[0]))
 
 
-def read_caption_shards(
-    shards: Sequence[Path], columns: CaptionColumns, report: Report
-) -> CaptionedImages:
+def read_caption_shards(shards: Sequence[Path], columns: CaptionColumns) -> CaptionedImages:
     """Read uncompressed .tar archives of images and texts.
 
     The texts are those of the .txt members. Where there are none, or columns of texts are named,
@@ -127,7 +125,7 @@ def read_caption_shards(
     Raises:
         DataError: not an archive, nothing that can be used, or an image name with another dot.
     """
-    collector = CaptionCollector(columns, report)
+    collector = CaptionCollector(columns)
     digest, seen = hashlib.sha256(), dict[str, None]()
     for place, images, parts in read_samples(shards):
         texts = _texts(place, parts, collector, seen)
@@ -191,11 +189,7 @@ IMAGES = ("binary", "large_binary", "binary_view", "null")
 
 
 def read_caption_tables(
-    paths: Sequence[Path],
-    columns: CaptionColumns,
-    *,
-    folder: Path | None = None,
-    report: Report = refuse,
+    paths: Sequence[Path], columns: CaptionColumns, *, folder: Path | None = None
 ) -> CaptionedImages:
     """Read tables of images and texts.
 
@@ -206,14 +200,14 @@ def read_caption_tables(
         paths: tables of one kind.
         columns: where images and texts are.
         folder: what paths of images are relative to; None: the folder of their table.
-        report: called with each image or text that cannot be used.
 
     Raises:
         MissingExtraError: pyarrow is not installed.
         DataError: a file cannot be read, has no such columns, or nothing that can be used.
     """
     origin = ", ".join(map(str, paths))
-    collector, store = CaptionCollector(columns, report), CellStore(IN_MEMORY)
+    collector, store = CaptionCollector(columns), CellStore(IN_MEMORY)
+    report = collector.problems.append
     wanted = [columns.image, *columns.wanted]
     hashes, seen = [], dict[str, None]()
     for path in paths:
@@ -258,14 +252,14 @@ def _check_types(types: Mapping[str, Any], path: Path, columns: CaptionColumns) 
             raise DataError(f"{path}: {name} holds {kind}, not texts or lists of texts.")
 
 
-def read_captioned_hub(name: str, columns: CaptionColumns, report: Report) -> CaptionedImages:
+def read_captioned_hub(name: str, columns: CaptionColumns) -> CaptionedImages:
     """Read a data set that `open_hub` opens, with its errors.
 
     Raises:
         DataError: the data set has no such columns, or nothing that can be used.
     """
     rows, digest = open_hub_images(name, columns.image, columns.wanted, KEYS)
-    collector = CaptionCollector(columns, report)
+    collector = CaptionCollector(columns)
     for index, row in enumerate(rows.select_columns(columns.wanted)):
         if collector.selects(row):
             collector.add(f"{name}, row {index + 1}", index, columns.pick(row))
@@ -281,7 +275,7 @@ ANNOTATION = "image_id"
 
 
 def read_coco(
-    path: Path, columns: CaptionColumns, *, folder: Path | None = None, report: Report = refuse
+    path: Path, columns: CaptionColumns, *, folder: Path | None = None
 ) -> CaptionedImages:
     """Read a file of annotations.
 
@@ -290,7 +284,6 @@ def read_coco(
         columns: where an annotation has its texts, and their language; and the images to read, by
             one of their keys.
         folder: where the images are, or a folder above it; None: they are looked for beside it.
-        report: called with each image or text that cannot be used.
 
     Raises:
         DataError: it is not such a file, the images are not found, or nothing can be used.
@@ -298,7 +291,7 @@ def read_coco(
     table, digest, seen = _read(path, {*LISTS, *IMAGE, ANNOTATION, *columns.wanted})
     if table["annotations"]:
         require_columns(columns.wanted, seen, str(path), KEYS)
-    collector = CaptionCollector(columns, report)
+    collector = CaptionCollector(columns)
     files = _files(path, table["images"], collector)
     names = [name for name in files.values() if name is not None]
     base = _image_folder(path, names, folder)

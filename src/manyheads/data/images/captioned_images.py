@@ -1,7 +1,7 @@
 """Images with texts in one or several languages: what captioners and matchers learn from.
 
 `CaptionCollector` makes them of rows and files. All readers are strict: what cannot be used is
-reported and left out, never repaired. `report` decides whether that is an error.
+listed and left out, never repaired.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from manyheads.data.images.image_file import ImageContent
 from manyheads.data.images.image_set import ImageSet, Preprocessing
 from manyheads.data.text.encoding import is_valid_unicode
 from manyheads.data.text.languages import is_language_code
-from manyheads.data.text.lines import Problem, Report
+from manyheads.data.text.lines import Problem
 from manyheads.errors import DataError, nearest
 
 
@@ -28,6 +28,7 @@ class CaptionedImages:
     owners: np.ndarray  # (caption,) index of its image, ascending
     texts: list[str]  # of each caption
     languages: list[str]  # of each caption
+    problems: tuple[Problem, ...] = ()  # what the reader left out
 
     def __len__(self) -> int:
         return len(self.images)
@@ -118,9 +119,9 @@ def describe(problem: Problem) -> str:
 class CaptionCollector:
     """Collects images and their texts one by one."""
 
-    def __init__(self, columns: CaptionColumns, report: Report) -> None:
+    def __init__(self, columns: CaptionColumns) -> None:
         self.columns = columns
-        self.report = report
+        self.problems: list[Problem] = []
         self._names: list[str] = []
         self._cells: list[Any] = []
         self._known: dict[Hashable, int] = {}
@@ -185,8 +186,8 @@ class CaptionCollector:
             self._captions.append((number, text, language))
 
     def leave_out(self, kind: str, name: str, reason: str, *, harmless: bool = False) -> None:
-        """Report an image or a text that is not used; `name` is that of the image, or a place."""
-        self.report(Problem(kind, 0, name, reason, harmless=harmless))
+        """List an image or a text that is not used; `name` is that of the image, or a place."""
+        self.problems.append(Problem(kind, 0, name, reason, harmless=harmless))
 
     def finish(
         self,
@@ -238,4 +239,5 @@ class CaptionCollector:
             np.searchsorted(kept, owners),
             [text for _, text, _ in captions],
             [language for _, _, language in captions],
+            tuple(self.problems),
         )
