@@ -304,14 +304,9 @@ class ImageSet:
         return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
 
 
-def in_threads(
-    function: Callable[[A], T], inputs: Sequence[A], threads: int | None = None
-) -> Iterator[T]:
-    """Apply a function in threads and yield results in order; Pillow releases the GIL.
-
-    There are as many threads as torch has, if `threads` does not say how many.
-    """
-    threads = min(threads or torch.get_num_threads(), len(inputs))
+def in_threads(function: Callable[[A], T], inputs: Sequence[A]) -> Iterator[T]:
+    """Apply a function in torch's number of threads, in order; Pillow releases the GIL."""
+    threads = min(torch.get_num_threads(), len(inputs))
     if threads < 2:
         yield from map(function, inputs)
         return
