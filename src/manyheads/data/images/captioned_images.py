@@ -6,7 +6,7 @@ listed and left out, never repaired.
 
 import hashlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -84,8 +84,7 @@ class CaptionColumns:
 
     image: str = "image"
     # For each language its columns, of texts or lists of texts.
-    texts: Mapping[str, tuple[str, ...]] | None = None  # None: `caption`, in one language
-    caption: str = "caption"
+    texts: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"en": ("caption",)})
     default_language: str = "en"
     language: str | None = None  # a column with the language of a row's texts
     languages: tuple[str, ...] = ()  # that texts may have; empty: any
@@ -95,9 +94,8 @@ class CaptionColumns:
     @property
     def names(self) -> list[str]:
         """The columns of texts and of their language."""
-        columns = [name for each in self.texts.values() for name in each] if self.texts else []
-        found = [*(columns or [self.caption]), *([self.language] if self.language else [])]
-        return list(dict.fromkeys(found))
+        columns = [name for each in self.texts.values() for name in each]
+        return list(dict.fromkeys([*columns, *([self.language] if self.language else [])]))
 
     @property
     def wanted(self) -> list[str]:
@@ -106,7 +104,7 @@ class CaptionColumns:
 
     def pick(self, row: Mapping[str, Any]) -> Iterator[tuple[object, object]]:
         """Yield the language and the value of each column of texts in a row."""
-        for language, names in (self.texts or {self.default_language: (self.caption,)}).items():
+        for language, names in self.texts.items():
             for name in names:
                 yield (row.get(self.language) if self.language else language), row.get(name)
 
