@@ -5,7 +5,6 @@ A recipe is first drafted to be timed, then with the steps that the minutes allo
 
 import math
 import shlex
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files as resources
 from pathlib import Path
@@ -46,23 +45,24 @@ class Speed(NamedTuple):
 class Draft:
     """What every recipe is made of; a template beside this file says the rest."""
 
+    data: Any  # the examples; `parts` has them by name
     out: Path
     speed: Speed | None = None
     steps: int = 1000
     every: int = 100  # steps between validations
     minutes: float = math.nan
 
-    def fill(self, template: str, parts: Mapping[str, Sequence[Any]], **values: Any) -> list[str]:
+    def fill(self, template: str, **values: Any) -> list[str]:
         """Return the lines of a template beside this file, its {names} filled.
 
         A line "@name ..." stands only where this value is true, "@!name ..." where it is not.
         `size[name]` is the number of examples of a part.
         """
-        values |= {"size": {name: len(own) for name, own in parts.items()}}
-        values |= {"draft": self, "speed": self.speed, "times": self.steps // self.every}
+        values |= {"data": self.data, "draft": self, "speed": self.speed}
+        values |= {"size": {name: len(own) for name, own in self.data.parts.items()}}
+        values |= {"times": self.steps // self.every, "warmup": max(1, self.steps // 10)}
         values |= {"precision": self.speed.precision if self.speed else "auto"}
         values |= {"path": shlex.quote(str(recipe_path(self.out)))}
-        values |= {"warmup": max(1, self.steps // 10)}
         text = resources(__package__).joinpath(template).read_text("utf-8")
         lines = []
         for line in text.splitlines():
