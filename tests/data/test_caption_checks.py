@@ -18,7 +18,6 @@ from manyheads.data.checks.image_checks import ImageFinding
 from manyheads.data.images.caption_readers import read_caption_folder, read_caption_tables
 from manyheads.data.images.captioned_images import CaptionColumns, CaptionedImages
 from manyheads.data.images.image_set import ImageSet, Preprocessing
-from manyheads.data.text.lines import Problem
 from tests.data.test_image_checks import photo
 
 Texts = Mapping[str, str | Sequence[str]]  # of an image, by language
@@ -192,7 +191,7 @@ def test_images_that_are_not_there(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(f"image,caption\n{rows}")
     captions = read_caption_tables([tmp_path / "a.csv"], CaptionColumns())
     model = Preprocessing(height=8, width=8)
-    looked = look_at_captions(captions, model=model, threads=2)
+    looked = look_at_captions(captions, model=model)
     result = {each.kind: each for each in caption_findings(looked)}
     assert result["missing-image"].examples == (
         f"{tmp_path / 'gone.png'} (No such file or directory)",
@@ -207,9 +206,7 @@ def test_what_readers_leave_out(tmp_path: Path) -> None:
     (tmp_path / "1.txt").write_text("a cat")
     (tmp_path / "3.txt").write_text("a dog")
     (tmp_path / "README.txt").write_text("about")
-    problems: list[Problem] = []
-    captions = read_caption_folder(tmp_path, CaptionColumns(), problems.append)
-    looked = look_at_captions(captions, problems)
+    looked = look_at_captions(read_caption_folder(tmp_path, CaptionColumns()))
     result = {each.kind: each for each in caption_findings(looked)}
     assert set(result) == {"no-text", "no-image", "other-files"}
     assert result["no-text"].examples == (f"{tmp_path / '2.png'} (an image without a text)",)

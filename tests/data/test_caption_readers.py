@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from manyheads.data.images.caption_readers import read_caption_tables
-from manyheads.data.images.captioned_images import CaptionColumns, CaptionedImages
+from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.cell_store import CellStore
 from manyheads.data.text.lines import Problem
 from manyheads.errors import DataError, RecipeError, UsageError
@@ -24,9 +23,8 @@ Found = tuple[CaptionedImages, list[Problem]]
 
 def found(folder: Path, train: str, **keys: Any) -> Found:
     """Read data, and list what was not used."""
-    problems: list[Problem] = []
-    data = CaptionData(root=str(folder), train=train, **keys)
-    return find_captioned(train, data, problems.append), problems
+    captions = find_captioned(train, CaptionData(root=str(folder), train=train, **keys))
+    return captions, list(captions.problems)
 
 
 def kinds(problems: list[Problem]) -> list[tuple[str, str]]:
@@ -451,13 +449,6 @@ def test_stop_or_skip(tmp_path: Path) -> None:
         "image is '', neither an image nor a path)",
         "an image without a text)",
     ]
-
-
-def test_a_reader_by_itself_stops(tmp_path: Path) -> None:
-    """At the first problem, unless it is told whom to report to."""
-    (tmp_path / "a.csv").write_text("image,caption\n,lost\n")
-    with pytest.raises(DataError, match="line 2: image is '', neither"):
-        read_caption_tables([tmp_path / "a.csv"], CaptionColumns())
 
 
 # --- Images larger than memory ------------------------------------------------------------------

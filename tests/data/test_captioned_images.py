@@ -60,7 +60,7 @@ def test_images_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "images" / "1.png").write_bytes(b"")
     found = read(data)
     twice = found.select(np.array([0, 1, 2, 0]))
-    readable = twice.readable(Preprocessing(height=4, width=6), threads=2)
+    readable = twice.readable(Preprocessing(height=4, width=6))
     all_pairs = expected(PAIRS)
     assert contents(readable) == [all_pairs[0], all_pairs[2], all_pairs[0]]
     assert readable.images.labels.tolist() == [0, 0, 0]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.fit.elastic_restart import LAUNCH
+from manyheads.fit.resumption import LAUNCH
 from manyheads.train import checkpoint
 from tests.made import (
     CLASSIFY,

@@ -1,15 +1,10 @@
 """The result of a check of a data set."""
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from manyheads.data.checks import image_checks, text_checks
-from manyheads.errors import DataError, UsageError
-
-_KEY = re.compile(r"data\.(image|label|texts|caption|language|language_column)\b")
 
 
 @dataclass(frozen=True)
@@ -32,14 +27,3 @@ class Checked:
         findings = [asdict(finding) for finding in self.findings]
         plain = {"name": self.name, "data": self.data, **self.counts}
         return plain | {"errors": self.errors, "findings": findings}
-
-
-@contextmanager
-def naming_parameters() -> Iterator[None]:
-    """Name parameters in errors about data without a recipe: `image` in place of data.image."""
-    try:
-        yield
-    except DataError as error:
-        raise DataError(_KEY.sub(r"`\1`", str(error))) from error
-    except UsageError as error:
-        raise UsageError(_KEY.sub(r"`\1`", str(error))) from error

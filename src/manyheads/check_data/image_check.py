@@ -1,15 +1,15 @@
 """Check images, with classes or with texts, by their names or those of a recipe."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-import torch
 from pydantic import ValidationError
 
-from manyheads.check_data.checked import Checked, naming_parameters
+from manyheads.check_data.checked import Checked
 from manyheads.check_data.text_check import is_recipe
 from manyheads.data.checks.caption_checks import (
     LanguageFacts,
@@ -20,11 +20,9 @@ from manyheads.data.checks.caption_checks import (
 )
 from manyheads.data.checks.held_out_images import hold_out_captioned
 from manyheads.data.checks.image_checks import Seen, findings, look
-from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_file import SUFFIXES
 from manyheads.data.images.image_set import hold_out
-from manyheads.data.text.lines import Problem
-from manyheads.errors import UsageError
+from manyheads.errors import DataError, UsageError
 from manyheads.files import expand_user
 from manyheads.project.base_recipe import read_recipe
 from manyheads.project.paths import find_recipe, here
@@ -34,6 +32,7 @@ from manyheads.recipe_data.image_data import ImageRecipe, LabelledImageData
 from manyheads.recipe_data.image_splits import find_images
 
 FILES = {".tar", *SUFFIXES}  # that hold images, and never text
+_KEY = re.compile(r"data\.(image|label|texts|caption|language|language_column)\b")
 
 
 def are_images(name: str) -> bool:
@@ -43,6 +42,16 @@ def are_images(name: str) -> bool:
     if is_recipe(name):
         return read_recipe(find_recipe(name)).data.has_images
     return expand_user(name).is_dir()
+
+
+@contextmanager
+def _naming_parameters() -> Iterator[None]:
+    """Name parameters in errors about data without a recipe: `image` in place of data.image."""
+    try:
+        yield
+    except (DataError, UsageError) as error:
+        kind = UsageError if isinstance(error, UsageError) else DataError
+        raise kind(_KEY.sub(r"`\1`", str(error))) from error
 
 
 def check_images(
@@ -55,9 +64,9 @@ def check_images(
     data = LabelledImageData(train="", **columns)
 
     def seen(name: str) -> Seen:
-        with naming_parameters():
+        with _naming_parameters():
             found = find_images(here(name), data)
-        return look(found, threads=torch.get_num_threads())
+        return look(found)
 
     others = {"test": test, "valid": valid}
     held_out = {split: seen(name) for split, name in others.items() if name is not None}
@@ -78,9 +87,8 @@ def check_image_recipe(name: str) -> Iterator[Checked]:
         train, sets["valid"] = hold_out(train, data.hold_out, data.random_state)
     if data.test is not None:
         sets["test"] = find_images(data.test, data)
-    open_all = partial(look, model=recipe.image, threads=torch.get_num_threads())
-    held_out = {split: open_all(images) for split, images in sets.items()}
-    yield _check(data.train, open_all(train), held_out)
+    held_out = {split: look(images, recipe.image) for split, images in sets.items()}
+    yield _check(data.train, look(train, recipe.image), held_out)
     for split, seen in held_out.items():
         yield _check(getattr(data, split) or f"{data.hold_out:,} held out of {data.train}", seen)
 
@@ -146,15 +154,15 @@ def check_captions(
     `data` says in which columns, languages and folder they are.
     """
 
-    def look(name: str) -> SeenCaptions:
-        with naming_parameters():
-            found = _find(here(name), data)
-        return look_at_captions(*found, threads=torch.get_num_threads())
+    def seen(name: str) -> SeenCaptions:
+        with _naming_parameters():
+            found = find_captioned(here(name), data)
+        return look_at_captions(found)
 
     others = {"test": test, "valid": valid}
-    held_out = {split: look(name) for split, name in others.items() if name is not None}
+    held_out = {split: seen(name) for split, name in others.items() if name is not None}
     for name in names:
-        yield _check_texts(name, look(name), held_out)
+        yield _check_texts(name, seen(name), held_out)
 
 
 def check_caption_recipe(name: str) -> Iterator[CheckedCaptions]:
@@ -169,26 +177,17 @@ def check_caption_recipe(name: str) -> Iterator[CheckedCaptions]:
         raise UsageError(
             f"The recipe {name!r} draws its images from texts, so there are none to check."
         )
-    train, problems = _find(data.train, data)
-    sets: dict[str, tuple[CaptionedImages, list[Problem]]] = {}
+    train, sets = find_captioned(data.train, data), {}
     if data.valid is not None:
-        sets["valid"] = _find(data.valid, data)
+        sets["valid"] = find_captioned(data.valid, data)
     elif data.hold_out:
-        threads = torch.get_num_threads()
-        train, held = hold_out_captioned(train, data.hold_out, data.random_state, threads)
-        sets["valid"] = held, []
+        train, sets["valid"] = hold_out_captioned(train, data.hold_out, data.random_state)
     if data.test is not None:
-        sets["test"] = _find(data.test, data)
-    look = partial(look_at_captions, model=recipe.image, threads=torch.get_num_threads())
-    held_out = {split: look(*each) for split, each in sets.items()}
-    yield _check_texts(data.train, look(train, problems), held_out)
+        sets["test"] = find_captioned(data.test, data)
+    held_out = {split: look_at_captions(each, recipe.image) for split, each in sets.items()}
+    yield _check_texts(data.train, look_at_captions(train, recipe.image), held_out)
     for split, looked in held_out.items():
         yield _check_texts(str(data.split_name(split)), looked)
-
-
-def _find(name: str, data: CaptionData) -> tuple[CaptionedImages, list[Problem]]:
-    problems: list[Problem] = []
-    return find_captioned(name, data, problems.append), problems
 
 
 def _check_texts(

@@ -97,22 +97,20 @@ def plan_recipe(name: str) -> Plan:
     data = cast(PairData, recipe.data)
     if not data.has_pairs:
         raise UsageError(f"The recipe {name!r} does not train on parallel text.")
-    splits: dict[str, Place] = {}
+    held_out: dict[str, Place] = {}
+    plans: Plan = []
     for split, corpus in (("test", data.test), ("valid", data.valid), ("train", data.train)):
         if corpus is not None:
             path = corpus if corpus.startswith("dates:") else find_corpus(corpus, data)
-            splits[split] = Place(corpus, path, data.source, data.target, data.columns)
-    names = list(splits)
-    held_out = {split: place for split, place in splits.items() if split != "train"}
+            place = Place(corpus, path, data.source, data.target, data.columns)
+            plans.insert(0, (place, held_out))
+            held_out = held_out | {split: place}
+    (train, before), *others = plans
     additional = [
-        (Place(name, find_corpus(name, data), data.source, data.target, data.columns), held_out)
+        (train._replace(name=name, path=find_corpus(name, data)), before)
         for name in dict.fromkeys(getattr(data, "additional", ()))
     ]
-    train, *others = [
-        (splits[split], {other: splits[other] for other in names[:number]})
-        for number, split in reversed(list(enumerate(names)))
-    ]
-    return [train, *additional, *others]
+    return [(train, before), *additional, *others]
 
 
 def is_recipe(name: str) -> bool:

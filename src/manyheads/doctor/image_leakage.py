@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from manyheads.data.checks import leakage
 from manyheads.data.checks.image_checks import look
@@ -38,8 +37,7 @@ class ImageSample:
         self.valid = _some(valid, VALID_IMAGES)
         self.few = _some(self.train, FEW)
         self.share = len(self.train) / len(train)  # of the training data
-        threads = torch.get_num_threads()
-        self.seen = look(self.train, threads=threads), look(self.valid, threads=threads)
+        self.seen = look(self.train), look(self.valid)
 
     @property
     def has_classes(self) -> bool:

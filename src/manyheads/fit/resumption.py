@@ -1,4 +1,4 @@
-"""What a resumed run may change of its recipe: its length, its validation and its log.
+"""How a run goes on: by itself if torchrun starts it again, else with some changes of its recipe.
 
 The learning rate is a pure function of the step and of train.steps, so a run that is made longer
 goes on at the rate that a run of the new length has at the next step. "inverse-sqrt" and "constant"
@@ -7,6 +7,8 @@ length: the rate rises at the next step, most where the run had ended at 0. A wa
 with train.restart.
 """
 
+import os
+import socket
 from pathlib import Path
 
 import tomli_w
@@ -15,8 +17,10 @@ from manyheads.errors import RecipeError
 from manyheads.files import write_text
 from manyheads.predict.task_pipeline import Say
 from manyheads.project.base_recipe import differences, read_recipe
+from manyheads.project.folder import write_json
 from manyheads.project.migrate import migrate
 from manyheads.project.toml_file import read_toml
+from manyheads.strict_json import loads
 from manyheads.train import checkpoint
 from manyheads.train.schedule import learning_rate
 from manyheads.train.train_config import TrainConfig
@@ -25,6 +29,7 @@ MAY_CHANGE = (
     *("train.steps", "train.restart", "train.early_stop", "train.validate_every"),
     *("train.log_every", "train.save_every", "train.tensorboard", "evaluate.metrics"),
 )
+LAUNCH = ".manyheads-launch"  # in the run folder, until training has finished
 
 
 def store_recipe(out: Path, text: str, config: TrainConfig, say: Say) -> bool:
@@ -86,3 +91,33 @@ def _compared(out: Path, config: TrainConfig, before: TrainConfig, keys: set[str
         f"the schedule {how}: learning rate {then:.2g} at step {done:,}, {now:.2g} at the next, as "
         f"in a run of {config.steps:,} steps"
     ]
+
+
+def launched_before(out: Path) -> bool:
+    """Tell whether the same torchrun has worked in a run folder: then a rank was lost."""
+    try:
+        return bool(loads((out / LAUNCH).read_text(encoding="utf-8")) in _names())
+    except (OSError, ValueError):
+        return False
+
+
+def note_launch(out: Path) -> None:
+    """Write into a run folder which torchrun works there; without torchrun, nothing."""
+    if names := _names():
+        write_json(out / LAUNCH, names[0])
+
+
+def forget_launch(out: Path) -> None:
+    """Training has finished: from now on `resume` is asked for as always."""
+    (out / LAUNCH).unlink(missing_ok=True)
+
+
+def _names() -> list[str]:
+    """Name the torchrun that has started this process: by its id, and as the parent process.
+
+    All jobs that are started without an id have the id "none".
+    """
+    job = os.environ.get("TORCHELASTIC_RUN_ID")
+    if job is None:
+        return []
+    return [job] if job != "none" else [f"{socket.gethostname()}, process {os.getppid()}"]

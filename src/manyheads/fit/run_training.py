@@ -12,9 +12,8 @@ from torch import nn
 
 from manyheads.errors import DataError, FolderError, InterruptedRunError, OutputError, UsageError
 from manyheads.files import remove_unfinished
-from manyheads.fit.elastic_restart import forget_launch, launched_before, note_launch
 from manyheads.fit.observer import PrintObserver, RunObserver, SilentObserver, changes_of_scores
-from manyheads.fit.resumption import store_recipe
+from manyheads.fit.resumption import forget_launch, launched_before, note_launch, store_recipe
 from manyheads.fit.training_watch import TrainingWatch
 from manyheads.measure.stored_model import measure as measure_model
 from manyheads.predict.load import load

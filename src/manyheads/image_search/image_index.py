@@ -118,24 +118,19 @@ class ImageIndex:
 
     def answer(self, request: ImageSearchRequest) -> list[ImageSearchAnswer]:
         """Answer a request: one answer for each query; what cannot be read is told in its place."""
-        kinds: list[Kind] = [request.kind or _kind_of(query) for query in request.queries]
         vectors: list[np.ndarray] = []
-        errors: list[str | None] = []
-        for query, kind in zip(request.queries, kinds, strict=True):
+        answers: list[ImageSearchAnswer] = []
+        for query in request.queries:
+            kind, wrong = request.kind or _kind_of(query), None
             try:
                 vectors.append(self._embed(query, kind))
-                errors.append(None)
             except (DataError, NotFoundError) as error:
-                errors.append(str(error))
+                wrong = str(error)
+            answers.append(ImageSearchAnswer(query=query, kind=kind, error=wrong))
         found = iter(self.search_vectors(np.stack(vectors), top=request.top) if vectors else [])
         return [
-            ImageSearchAnswer(
-                query=query,
-                kind=kind,
-                images=tuple(next(found)) if error is None else None,
-                error=error,
-            )
-            for query, kind, error in zip(request.queries, kinds, errors, strict=True)
+            each if each.error else each.model_copy(update={"images": tuple(next(found))})
+            for each in answers
         ]
 
     def search_vectors(self, vectors: np.ndarray, *, top: int = 10) -> list[list[FoundImage]]:
@@ -143,8 +138,7 @@ class ImageIndex:
         vectors = self._checked(np.asarray(vectors, dtype=np.float32))
         with self._lock, self._folder.snapshot() as version:
             if version != self._version:
-                unused = self._folder.unused_rows()
-                self._unused, self._version = (unused if len(unused) else None), version
+                self._unused, self._version = self._folder.unused_rows(), version
             try:
                 best = top_k(self._folder.vectors(), vectors, top, self._unused)
             except DataError as error:

@@ -15,7 +15,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, NamedTuple
@@ -81,24 +81,21 @@ class IndexFolder:
             self._database = sqlite3.connect(
                 address, uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False
             )
+        self._mapped = np.zeros((0, self.header.dim), dtype=TYPE)
         try:
-            self._open(write=write)
+            with self.snapshot(), self._errors():
+                rows, first = self._one("SELECT count(*), min(row) FROM vectors")
+                unknown = "SELECT count(*) FROM images WHERE row NOT BETWEEN 0 AND ?"
+                if rows != self.rows or first or self._one(unknown, rows - 1) != (0,):
+                    raise self.damaged(f"{IMAGES} lacks rows")
+                self.vectors()
+            if write:
+                with self._errors(write=True):
+                    self._database.execute("PRAGMA synchronous = FULL")  # some have another
+                append_bytes(path / VECTORS, b"", behind=self.rows * self._bytes)
         except BaseException:
             self.close()
             raise
-
-    def _open(self, *, write: bool) -> None:
-        self._mapped = np.zeros((0, self.header.dim), dtype=TYPE)
-        with self.snapshot(), self._errors():
-            rows, first = self._one("SELECT count(*), min(row) FROM vectors")
-            unknown = "SELECT count(*) FROM images WHERE row NOT BETWEEN 0 AND ?"
-            if rows != self.rows or first or self._one(unknown, rows - 1) != (0,):
-                raise self.damaged(f"{IMAGES} lacks rows")
-            self.vectors()
-        if write:
-            with self._errors(write=True):
-                self._database.execute("PRAGMA synchronous = FULL")  # some systems have another
-            append_bytes(self.path / VECTORS, b"", behind=self.rows * self._bytes)
 
     def __len__(self) -> int:
         return int(self._one("SELECT count(*) FROM images")[0])
@@ -122,7 +119,7 @@ class IndexFolder:
         with self._errors():
             self._database.execute("BEGIN")
         try:
-            self.rows = self._last_row() + 1
+            self.rows = self._next_row()
             yield int(self._one("PRAGMA data_version")[0])
         finally:
             with self._errors():
@@ -201,8 +198,8 @@ class IndexFolder:
         """
         with self._errors(write=True):
             self._database.execute("BEGIN IMMEDIATE")
-            try:
-                if self._last_row() + 1 != self.rows:  # the lock of the folder did not hold
+            with self._database:  # commits, or rolls back
+                if self._next_row() != self.rows:  # the lock of the folder did not hold
                     raise UsageError(f"{self.path} is in use: another process has added images.")
                 if len(vectors):
                     content = np.asarray(vectors, dtype=TYPE).tobytes()
@@ -217,11 +214,6 @@ class IndexFolder:
                     "REPLACE INTO images VALUES (?, ?, ?, ?, ?)",
                     (tuple(map(_stored, image)) for image in images),
                 )
-                self._database.execute("COMMIT")
-            except BaseException:
-                if self._database.in_transaction:
-                    self._database.execute("ROLLBACK")
-                raise
         self.rows += len(vectors)
 
     # --- The database ---------------------------------------------------------------------------
@@ -231,14 +223,10 @@ class IndexFolder:
             return self._database.execute(query, parameters).fetchall()
 
     def _one(self, query: str, *parameters: object) -> tuple[Any, ...]:
-        rows = self._query(query, *parameters)
-        if not rows:
-            raise self.damaged(f"{IMAGES} lacks rows")
-        return rows[0]
+        return self._query(query, *parameters)[0]
 
-    def _last_row(self) -> int:
-        last = self._one("SELECT max(row) FROM vectors")[0]
-        return -1 if last is None else int(last)
+    def _next_row(self) -> int:
+        return int(self._one("SELECT coalesce(max(row), -1) + 1 FROM vectors")[0])
 
     def _select(self, where: str, *parameters: object) -> list[IndexedImage]:
         images = []
@@ -344,11 +332,8 @@ def create(path: Path, header: Header) -> None:
             (path / name).unlink(missing_ok=True)
         (path / VECTORS).touch()
     try:
-        database = sqlite3.connect(path / IMAGES, isolation_level=None)
-        try:
+        with closing(sqlite3.connect(path / IMAGES, isolation_level=None)) as database:
             database.executescript(SCHEMA)
-        finally:
-            database.close()
     except sqlite3.DatabaseError as error:
         raise cannot_write(path / IMAGES, str(error)) from error
     with output_errors(path):

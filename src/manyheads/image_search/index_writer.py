@@ -2,19 +2,17 @@
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
 
 from manyheads.asks.image_search_request import UnreadableImage
 from manyheads.data.images.image_file import ImageContent, load, naming
-from manyheads.data.images.image_set import ImageSet
+from manyheads.data.images.image_set import ImageSet, in_threads
 from manyheads.errors import DataError, ManyheadsError, UnreadableError
 from manyheads.image_search.embedder import Embedder, check_vectors, place_of
 from manyheads.image_search.index_folder import (
@@ -32,8 +30,6 @@ PIXELS = 1 << 26  # of images that are embedded together, but for those DECODED 
 DECODED = 4  # images that a thread decodes before the pixels are counted
 COMMIT = 1.0  # seconds between two commits
 
-A = TypeVar("A")
-B = TypeVar("B")
 Progress = Callable[[int, int, dict[str, float]], None]
 COUNTED = ("added", "changed", "unchanged", "removed", "embedded", "gone")  # images, so far
 
@@ -47,19 +43,14 @@ class _Image:
     now: IndexedImage  # as it will be in the index, but for its row
     before: IndexedImage | None  # as it is in the index
 
-    def read(self) -> "_Content | str":
+    def read(self) -> tuple[str, bytes | ImageContent] | str:
         """Read and hash it; return the reason if it cannot be read."""
         try:
             with naming(self.now.name):
                 content = self.images.read(self.index)
-                return _Content(sha256_of(content), content)
+                return sha256_of(content), content
         except UnreadableError as error:
             return error.reason
-
-
-class _Content(NamedTuple):
-    sha256: str
-    content: bytes | ImageContent
 
 
 class IndexWriter:
@@ -73,8 +64,6 @@ class IndexWriter:
         self.unreadable: list[UnreadableImage] = []
         self.reread = reread
         self.folder = IndexFolder(path, write=True) if check_place(path) else None
-        threads = torch.get_num_threads()
-        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
         self._seen: set[str] = set()
         self._committed = time.monotonic()
         self._forget()
@@ -155,8 +144,6 @@ class IndexWriter:
 
     def close(self) -> None:
         """Close the index."""
-        if self._pool is not None:
-            self._pool.shutdown()
         if self.folder is not None:
             self.folder.close()
 
@@ -164,16 +151,17 @@ class IndexWriter:
 
     def _add(self, waiting: Sequence[_Image]) -> None:
         """Read images, and embed the contents that the index does not know."""
-        read = self._map(_Image.read, waiting)
         found: list[tuple[_Image, str]] = []
         unknown: dict[str, bytes | ImageContent] = {}
-        for image, content in zip(waiting, read, strict=True):
-            if isinstance(content, str):
-                self._refuse(image, content)
+        read = in_threads(_Image.read, waiting)
+        for image, known in zip(waiting, read, strict=True):
+            if isinstance(known, str):
+                self._refuse(image, known)
                 continue
-            found.append((image, content.sha256))
-            if self._row_of(content.sha256) is None:
-                unknown[content.sha256] = content.content
+            sha256, content = known
+            found.append((image, sha256))
+            if self._row_of(sha256) is None:
+                unknown[sha256] = content
         reasons = self._embed(unknown)
         for image, sha256 in found:
             row = self._row_of(sha256)
@@ -249,10 +237,6 @@ class IndexWriter:
             return new[0]
         return None if self.folder is None else self.folder.row_of(sha256)
 
-    def _map(self, function: Callable[[A], B], inputs: Sequence[A]) -> Iterable[B]:
-        """Apply a function in threads, if there are several; Pillow releases the GIL."""
-        return map(function, inputs) if self._pool is None else self._pool.map(function, inputs)
-
     # --- The model ------------------------------------------------------------------------------
 
     def _embed(self, contents: dict[str, bytes | ImageContent]) -> dict[str, str]:
@@ -261,30 +245,27 @@ class IndexWriter:
         decoded: dict[str, ImageContent] = {}
         pixels = 0
         waiting = list(contents.items())
-        step = 1 if self._pool is None else DECODED * torch.get_num_threads()
+        threads = torch.get_num_threads()
+        step = 1 if threads == 1 else DECODED * threads
         for first in range(0, len(waiting), step):
-            part = waiting[first : first + step]
-            images = self._map(_decode, [content for _, content in part])
-            for (sha256, _), image in zip(part, images, strict=True):
+            part = dict(waiting[first : first + step])
+            images = in_threads(_decode, [*part.values()])
+            for sha256, image in zip(part, images, strict=True):
                 if isinstance(image, str):
                     reasons[sha256] = image
                 else:
                     decoded[sha256] = image
                     pixels += image.size if isinstance(image, np.ndarray) else math.prod(image.size)
             if decoded and (pixels > PIXELS or first + step >= len(waiting)):
-                reasons |= self._embed_decoded(decoded)
+                vectors = self._vectors_of([*decoded.values()])
+                for sha256, vector in zip(decoded, vectors, strict=True):
+                    if isinstance(vector, str):
+                        reasons[sha256] = vector
+                        continue
+                    rows = 0 if self.folder is None else self.folder.rows
+                    self._new[sha256] = rows + len(self._new), vector
+                    self.counts["embedded"] += 1
                 decoded, pixels = {}, 0
-        return reasons
-
-    def _embed_decoded(self, images: dict[str, ImageContent]) -> dict[str, str]:
-        reasons: dict[str, str] = {}
-        for sha256, vector in zip(images, self._vectors_of([*images.values()]), strict=True):
-            if isinstance(vector, str):
-                reasons[sha256] = vector
-            else:
-                first = 0 if self.folder is None else self.folder.rows
-                self._new[sha256] = first + len(self._new), vector
-                self.counts["embedded"] += 1
         return reasons
 
     def _vectors_of(self, images: list[ImageContent]) -> list[np.ndarray | str]:

@@ -31,7 +31,7 @@ def emoji(root: str | None, held: int) -> tuple[CaptionedImages, CaptionedImages
     """
     names = {language: (f"name_{language}",) for language in LANGUAGES}
     images = read_captioned(EMOJI, CaptionData(root=root, train=EMOJI, texts=names))
-    return hold_out_captioned(images, held, 0, 1)
+    return hold_out_captioned(images, held, 0)
 
 
 def in_languages(captions: CaptionedImages, languages: Sequence[str]) -> CaptionedImages:

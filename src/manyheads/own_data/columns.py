@@ -50,21 +50,21 @@ def find_roles(table: Table, wanted: Sequence[str], languages: Sequence[str] = (
         UsageError: no such column.
         DataError: no column holds texts.
     """
+    columns = [_Seen(table, number) for number in range(table.width)]
     if wanted:
-        chosen = [_named(table, each) for each in wanted]
+        chosen = [_named(columns, table.header, each) for each in wanted]
         if len(chosen) > 2:
             raise UsageError(f"`columns` names {len(chosen)} columns: name one or two.")
     else:
-        chosen = [_column(table, index) for index in _sentences(table)]
+        chosen = [each.column() for each in _sentences(columns)]
     if not chosen:
         raise DataError(
             "No column holds sentences. Name the columns with `columns`: names, or numbers from 1."
         )
     if len(chosen) == 1:
-        label = None if wanted else _label(table, chosen[0].number)
-        return Roles(chosen[0], label=label)
-    first, second = chosen if wanted else sorted(chosen, key=lambda c: _side(table, c.number) or 0)
-    if _is_label(table, second.number) and not _is_label(table, first.number):
+        return Roles(chosen[0], label=None if wanted else _label(columns, chosen[0].number))
+    first, second = chosen if wanted else sorted(chosen, key=lambda c: columns[c.number].side or 0)
+    if columns[second.number].is_label and not columns[first.number].is_label:
         return Roles(first, label=second)
     if len(languages) == 2 and (first.language, second.language) == (languages[1], languages[0]):
         first, second = second, first
@@ -73,89 +73,72 @@ def find_roles(table: Table, wanted: Sequence[str], languages: Sequence[str] = (
     return Roles(first, second)
 
 
-def _cells(table: Table, index: int) -> list[str]:
-    """Return the filled cells of the first rows of a column."""
-    rows = table.rows[:: max(1, len(table.rows) // LOOKED_AT)]
-    found = (cells[index].strip() for _, cells in rows if len(cells) > index)
-    return [cell for cell in found if cell]
+class _Seen:
+    """What the name of a column and the filled cells of some rows say of it."""
+
+    def __init__(self, table: Table, number: int) -> None:
+        self.number = number
+        self.header = "".join(table.header[number : number + 1])  # some rows may be longer
+        self.name = self.header if number < len(table.header) else f"column {number + 1}"
+        rows = table.rows[:: max(1, len(table.rows) // LOOKED_AT)]
+        found = (cells[number].strip() for _, cells in rows if len(cells) > number)
+        self.cells = [cell for cell in found if cell]
+        words = re.findall(r"[^\W\d_]+", self.header.lower())
+        self.codes = [code for w in words if (code := _CODES.get(w, w)) in LANGUAGES]
+        sides = [_SIDES[word] for word in words if word in _SIDES and not _ABOUT & {*words}]
+        self.side = sides[0] if sides else None
+        # Few different short values, each many times.
+        different = set(self.cells)
+        self.is_label = 1 < len(different) <= min(200, len(self.cells) / LABEL_ROWS) and all(
+            len(each) <= 40 and len(each.split()) < 5 and each[-1] not in ".?!"
+            for each in different
+        )
+
+    def column(self, language: str | None = None) -> Column:
+        return Column(self.number, language or self._language(), self.name)
+
+    def _language(self) -> str | None:
+        if self.codes or (is_language_code(self.header) and len(self.header) == 2):
+            return [*self.codes, self.header.lower()][0]
+        (best, first), (following, second), *_ = guess(" ".join(self.cells), LANGUAGES)
+        alone = first > SURE * second or (best, following) == ("zh", "ja")
+        return best if first and alone else None
 
 
-def _column(table: Table, index: int, language: str | None = None) -> Column:
-    name = table.header[index] if index < len(table.header) else f"column {index + 1}"
-    return Column(index, language or _language(table, index), name)
-
-
-def _language(table: Table, index: int) -> str | None:
-    codes, name = _codes(table, index), _header(table, index)
-    if codes or (is_language_code(name) and len(name) == 2):
-        return [*codes, name.lower()][0]
-    (best, first), (following, second), *_ = guess(" ".join(_cells(table, index)), LANGUAGES)
-    alone = first > SURE * second or (best, following) == ("zh", "ja")
-    return best if first and alone else None
-
-
-def _named(table: Table, wanted: str) -> Column:
+def _named(columns: Sequence[_Seen], header: Sequence[str], wanted: str) -> Column:
     language, equals, name = wanted.rpartition("=")
     if equals and not is_language_code(language):
         raise UsageError(f"`columns`: {language!r} is no language code, such as en.")
-    if name in table.header:
-        return _column(table, table.header.index(name), language or None)
-    if name.isdecimal() and 0 < int(name[:9]) <= table.width:
-        return _column(table, int(name) - 1, language or None)
-    known = ", ".join(table.header) or "no header"
+    if name in header:
+        return columns[header.index(name)].column(language or None)
+    if name.isdecimal() and 0 < int(name[:9]) <= len(columns):
+        return columns[int(name) - 1].column(language or None)
     raise UsageError(
-        f"There is no column {name!r}: the table has {table.width} ({known}). Give a name of the "
-        "header, or a number from 1."
+        f"There is no column {name!r}: the table has {len(columns)} "
+        f"({', '.join(header) or 'no header'}). Give a name of the header, or a number from 1."
     )
 
 
-def _sentences(table: Table) -> list[int]:
+def _sentences(columns: Sequence[_Seen]) -> list[_Seen]:
     """Return the columns that hold texts; of more than two, those with most letters."""
-    letters = {}
-    for index in range(table.width):
-        cells = _cells(table, index)
-        texts = [cell for cell in cells if not _NO_TEXT.fullmatch(cell)]
-        if texts and len(texts) >= len(cells) / 2 and not _is_label(table, index):
+    letters = dict[_Seen, float]()
+    for each in columns:
+        texts = [cell for cell in each.cells if not _NO_TEXT.fullmatch(cell)]
+        if texts and len(texts) >= len(each.cells) / 2 and not each.is_label:
             different = len(set(texts)) / len(texts)
-            letters[index] = sum(map(len, texts)) / len(cells) * different
-    sides = [each for each in letters if _side(table, each) is not None]
-    languages = [each for each in letters if _codes(table, each)]
+            letters[each] = sum(map(len, texts)) / len(each.cells) * different
+    sides = [each for each in letters if each.side is not None]
+    languages = [each for each in letters if each.codes]
     for named in (sides, languages):
         if len(named) == 2:
             return named
-    return sorted(sorted(letters, key=lambda each: -letters[each])[:2])
+    most = sorted(letters, key=lambda each: -letters[each])[:2]
+    return sorted(most, key=lambda each: each.number)
 
 
-def _header(table: Table, index: int) -> str:
-    return "".join(table.header[index : index + 1])  # some rows may be longer
-
-
-def _words(table: Table, index: int) -> list[str]:
-    return re.findall(r"[^\W\d_]+", _header(table, index).lower())
-
-
-def _codes(table: Table, index: int) -> list[str]:
-    codes = (_CODES.get(word, word) for word in _words(table, index))
-    return [code for code in codes if code in LANGUAGES]
-
-
-def _side(table: Table, index: int) -> int | None:
-    words = _words(table, index)
-    return next((_SIDES[word] for word in words if word in _SIDES and not _ABOUT & {*words}), None)
-
-
-def _is_label(table: Table, index: int) -> bool:
-    """Tell whether a column holds few different short values, each many times."""
-    cells = _cells(table, index)
-    different = set(cells)
-    return 1 < len(different) <= min(200, len(cells) / LABEL_ROWS) and all(
-        len(each) <= 40 and len(each.split()) < 5 and each[-1] not in ".?!" for each in different
-    )
-
-
-def _label(table: Table, text: int) -> Column | None:
+def _label(columns: Sequence[_Seen], text: int) -> Column | None:
     """Find the column of labels: by its name, or the only one."""
-    found = [each for each in range(table.width) if each != text and _is_label(table, each)]
-    words = {each: re.findall("[a-z]+", _header(table, each).lower()) for each in found}
-    chosen = [each for each in found if _LABELS & {*words[each]}] or found
-    return _column(table, chosen[0])._replace(language=None) if len(chosen) == 1 else None
+    found = [each for each in columns if each.number != text and each.is_label]
+    named = [each for each in found if _LABELS & {*re.findall("[a-z]+", each.header.lower())}]
+    chosen = named or found
+    return chosen[0].column()._replace(language=None) if len(chosen) == 1 else None

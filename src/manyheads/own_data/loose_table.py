@@ -88,8 +88,7 @@ def _read(path: Path, languages: Sequence[str]) -> Table:
         return _objects((record.cells for record in records), "parquet", [])
     content = _content(path)
     if form == ".xlsx":
-        header, rows, findings = _with_header(list(_sheet(content, str(path))), [])
-        return Table(rows, header, "the first sheet", findings)
+        return _with_header(list(_sheet(content, str(path))), "the first sheet", [])
     _refuse_binary(path, content)
     text, encoding, findings = _decode(content, path)
     if form in (".jsonl", ".ndjson", ".json") or text.lstrip()[:1] in ("{", "["):
@@ -104,11 +103,9 @@ def _read(path: Path, languages: Sequence[str]) -> Table:
     if (windows := text.count("\r\n")) > 0:
         findings.append(Finding("windows-line-ends", windows, (), "removed: \\r\\n ends a line"))
     separator = _separator(text, form)
-    rows, broken = _split(text.replace("\r\n", "\n"), separator)
-    findings += broken
-    header, rows, more = _with_header(rows, findings)
+    rows = _split(text.replace("\r\n", "\n"), separator, findings)
     name = f"{SEPARATORS[separator]}-separated" if separator else "lines of text"
-    return Table(rows, header, f"{name}, {encoding}", more)
+    return _with_header(rows, f"{name}, {encoding}", findings)
 
 
 def _two_files(stem: Path, languages: Sequence[str]) -> Table:
@@ -240,14 +237,14 @@ def _best(scores: Mapping[str, float], least: float) -> str:
     return best if scores[best] >= least else ""
 
 
-def _split(text: str, separator: str) -> tuple[Rows, list[Finding]]:
+def _split(text: str, separator: str, findings: list[Finding]) -> Rows:
     lines = text.split("\n")
     long = [n for n, line in enumerate(lines, 1) if len(line) > LONGEST]
     for number in long:
         lines[number - 1] = ""
     places = [f"line {number}" for number in long]
     done = f"dropped: more than {LONGEST:,} characters"
-    findings = finding_of("endless-line", places, done)
+    findings += finding_of("endless-line", places, done)
     plain = [
         (number, line.split(separator) if separator else [line])
         for number, line in enumerate(lines, 1)
@@ -256,7 +253,7 @@ def _split(text: str, separator: str) -> tuple[Rows, list[Finding]]:
     cells = [cell for _, row in plain[:LOOKED_AT] for cell in row]
     wrapped = sum(bool(_QUOTED.fullmatch(cell.strip())) for cell in cells)
     if not separator or (separator == "\t" and wrapped < len(cells) / 4):
-        return plain, findings
+        return plain
     try:
         reader = csv.reader(io.StringIO("\n".join(lines), newline=""), delimiter=separator)
         rows, begin = [], 1
@@ -272,19 +269,17 @@ def _split(text: str, separator: str) -> tuple[Rows, list[Finding]]:
         done = "a quotation mark without an end: every line was read by itself"
         findings.append(Finding("open-quote", max(1, len(swallowed)), shown, done))
         rows = [(n, next(csv.reader([lines[n - 1]], delimiter=separator))) for n, _ in plain]
-    return rows, findings
+    return rows
 
 
 # --- The first row ------------------------------------------------------------------------------
 
 
-def _with_header(rows: Rows, findings: list[Finding]) -> tuple[list[str], Rows, list[Finding]]:
-    if not rows:
-        return [], rows, findings
-    first, rest = [cell.strip().strip("\ufeff") for cell in rows[0][1]], rows[1:]
-    if len(first) < 2 or not _is_header(first, [cells for _, cells in rest[:LOOKED_AT]]):
-        return [], rows, findings
-    return first, rest, [*findings, *header_finding(first)]
+def _with_header(rows: Rows, form: str, findings: list[Finding]) -> Table:
+    first = [cell.strip().strip("\ufeff") for _, cells in rows[:1] for cell in cells]
+    if len(first) < 2 or not _is_header(first, [cells for _, cells in rows[1 : LOOKED_AT + 1]]):
+        return Table(rows, [], form, findings)
+    return Table(rows[1:], first, form, [*findings, *header_finding(first)])
 
 
 def header_finding(names: Sequence[str]) -> list[Finding]:

@@ -6,7 +6,7 @@ column, or .txt files beside the images. A table may have a header or none.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -190,6 +190,7 @@ def _from_table(table: Path, folder: Path, images: Sequence[Path], columns: Sequ
         names = [" ".join(cell) for cell in rows.pop(0)]
         findings += header_finding(names)
     names = names or [str(n + 1) for n in width]
+    every = [_Column(n, name, [row[n] for row in rows]) for n, name in enumerate(names)]
     chosen = [_column(each, names, table) for each in columns]
     place = chosen[0][1] if chosen else likely
     if not hits or not (hits[place] or columns):
@@ -197,20 +198,20 @@ def _from_table(table: Path, folder: Path, images: Sequence[Path], columns: Sequ
             f"{table}: no column names images in {folder}. Its columns are {', '.join(names)}; "
             "say which names the images, and which their classes, with `columns`."
         )
-    others = [n for n in range(len(names)) if n != place]
-    split = next((n for n in others if {t.lower() for t in _texts(rows, n)} <= set(SPLITS)), None)
-    wanted = chosen[1:] or [("", n) for n in _choose(names, rows, others, split, table)]
-    captions = any(code for code, _ in wanted) or _are_texts(names, rows, wanted[0][1])
+    others = [each for each in every if each.number != place]
+    split = next((e.number for e in others if {t.lower() for t in e.texts} <= set(SPLITS)), None)
+    wanted = chosen[1:] or [("", _choose(others, split, table))]
+    captions = any(code for code, _ in wanted) or every[wanted[0][1]].has_texts
     if not captions and len(wanted) > 1:
         raise UsageError(f"{table}: `columns` names {len(wanted)} columns of classes: name one.")
     if captions:
-        wanted = [(code or _language(_texts(rows, n)), n) for code, n in wanted]
+        wanted = [(code or _language(every[n].texts), n) for code, n in wanted]
     form = f"{table}: {len(rows):,} rows; {names[place]!r} names the images, "
     form += ", ".join(
         f"{names[n]!r} has {f'texts in {code}' if captions else 'the classes'}"
         for code, n in wanted
     )
-    multi = not captions and _is_multi_label(rows, wanted[0][1])
+    multi = not captions and every[wanted[0][1]].is_multi_label
     found = Found([], form, captions, multi, findings)
     missing, empty, again, known = list[str](), list[str](), list[str](), dict[Path, Picture]()
     for row in rows:
@@ -262,10 +263,6 @@ def _plain(cell: str) -> tuple[str, ...]:
     return tuple(text for part in cell.split("\n") if (text := part.strip()))
 
 
-def _texts(rows: Sequence[Cells], column: int) -> Iterator[str]:
-    return (text for row in rows[:LOOKED_AT] for text in row[column])
-
-
 def _finder(
     table: Path, folder: Path, images: Sequence[Path]
 ) -> Callable[[tuple[str, ...]], Path | None]:
@@ -300,43 +297,41 @@ def _column(wanted: str, names: Sequence[str], table: Path) -> tuple[str, int]:
     )
 
 
-def _choose(
-    names: Sequence[str],
-    rows: Sequence[Cells],
-    others: Sequence[int],
-    split: int | None,
-    table: Path,
-) -> list[int]:
+class _Column:
+    """A column of a table; what its first cells hold."""
+
+    def __init__(self, number: int, name: str, cells: Sequence[tuple[str, ...]]) -> None:
+        self.number, self.name, self.cells = number, name.lower(), cells
+        self.texts = [text for cell in cells[:LOOKED_AT] for text in cell]
+        self.distinct = len({*self.texts})
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether it has texts about images rather than classes: it hardly repeats."""
+        usual, most = self.name in TEXTS, len(self.texts) / 2
+        if self.name not in (*LABELS, *TEXTS):
+            usual = sum(" " in text or not text.isascii() for text in self.texts) > most
+        return usual and self.distinct > most
+
+    @property
+    def is_multi_label(self) -> bool:
+        """Whether cells have several labels: lists, or texts whose parts repeat elsewhere."""
+        parts = Counter(part for text in {*self.texts} for part in {*_parts(text)})
+        return any(len(cell) > 1 for cell in self.cells) or max(parts.values(), default=0) > 1
+
+
+def _choose(others: Sequence[_Column], split: int | None, table: Path) -> int:
     """Choose the column of classes or texts: by its name, else by what is in it."""
-    usual = [n for n in others if names[n].lower() in (*LABELS, *TEXTS)]
-    usual = usual or [n for n in others if any(w in names[n].lower() for w in (*LABELS, *TEXTS))]
-    if usual:
-        return usual[:1]
-    distinct = {n: len({*_texts(rows, n)}) for n in others if n != split}
-    few = [n for n, count in distinct.items() if 1 < count <= len(rows[:LOOKED_AT]) / 2]
-    texts = [n for n in distinct if _are_texts(names, rows, n)]
-    left = texts or sorted(few, key=distinct.__getitem__) or list(distinct)
+    words = (*LABELS, *TEXTS)
+    usual = [each for each in others if each.name in words]
+    usual = usual or [each for each in others if any(word in each.name for word in words)]
+    rest = [each for each in others if each.number != split]
+    few = [each for each in rest if 1 < each.distinct <= len(each.cells[:LOOKED_AT]) / 2]
+    few.sort(key=lambda each: each.distinct)
+    left = usual or [each for each in rest if each.has_texts] or few or rest
     if not left:
         raise DataError(f"{table} has one column only: the class or the text of each is missing.")
-    return left[:1]
-
-
-def _are_texts(names: Sequence[str], rows: Sequence[Cells], column: int) -> bool:
-    """Tell whether a column has texts about images rather than classes: it hardly repeats."""
-    cells = [*_texts(rows, column)]
-    if names[column].lower() in (*LABELS, *TEXTS):
-        return names[column].lower() in TEXTS and len({*cells}) * 2 > len(cells)
-    words = sum(" " in cell or not cell.isascii() for cell in cells)
-    return len({*cells}) * 2 > len(cells) and words * 2 > len(cells)
-
-
-def _is_multi_label(rows: Sequence[Cells], column: int) -> bool:
-    """Tell whether cells have several labels: lists, or texts whose parts repeat elsewhere."""
-    if any(len(row[column]) > 1 for row in rows):
-        return True
-    cells = {*_texts(rows, column)}
-    parts = Counter(part for cell in cells for part in {*_parts(cell)})
-    return max(parts.values(), default=0) > 1
+    return left[0].number
 
 
 def _parts(cell: str) -> list[str]:

@@ -14,8 +14,6 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
-import torch
-
 from manyheads.data.checks import image_checks
 from manyheads.data.checks.clean import repaired
 from manyheads.data.checks.held_out_images import join
@@ -135,7 +133,7 @@ def _divide(found: Found) -> Divided:
     preprocessing = Preprocessing(height=SIDE, width=SIDE)
     if facts.channels not in (1, 3):
         preprocessing = replace(preprocessing, mode="bands", num_channels=facts.channels)
-    seen = image_checks.look(images, preprocessing, threads=torch.get_num_threads())
+    seen = image_checks.look(images, preprocessing)
     used = _without_copies(found, seen)
     pictures, numbers = list(used.values()), {n: index for index, n in enumerate(used)}
     near = [(seen.readable[a], seen.readable[b]) for a, b in image_checks.alike(seen, NEAR)]
@@ -246,19 +244,19 @@ def _split(
 
 @dataclass(kw_only=True)
 class _Draft(Draft):
-    divided: Divided
+    data: Divided
     start: str | None
     batch: int
     side: int
 
     def plan(self, minutes: float, reading: float) -> None:
         """Choose steps: as many as the minutes allow, and no more than the images are worth."""
-        train, val = (len(self.divided.parts[part]) for part in ("train", "val"))
+        train, val = (len(self.data.parts[part]) for part in ("train", "val"))
         worth = max(200, EPOCHS * train // self.batch)
         if self.speed is None:
             self.steps, self.every = worth, worth // VALIDATIONS
             return
-        sampled = len(self.divided.sample.parts["val"])
+        sampled = len(self.data.sample.parts["val"])
         validation = VALIDATIONS * self.speed.validation * val / sampled
         possible = int((60 * minutes * FULL - 2 * reading - validation) / self.speed.step)
         steps = min(max(20, possible), worth)
@@ -268,15 +266,13 @@ class _Draft(Draft):
 
     def write(self, root: str) -> str:
         """Write the recipe."""
-        divided, found, start = self.divided, self.divided.found, self.start
+        divided, found, start = self.data, self.data.found, self.start
         parts, captions = divided.parts, found.captions
         channels = 0 if divided.facts.channels in (1, 3) else divided.facts.channels
         codes = dict.fromkeys(c for own in parts.values() for e in own for c, _ in e.texts)
         counts = divided.count("train").values()
         lines = self.fill(
             "image_recipe.template",
-            parts,
-            divided=divided,
             root=dumps(root),
             task="caption" if captions else "classify",
             captioner=captions and start is None,
@@ -296,15 +292,13 @@ class _Draft(Draft):
 
     def expect(self, minutes: float) -> list[str]:
         """Say what so many minutes of training can teach."""
-        divided, captions = self.divided, self.divided.found.captions
+        divided, captions = self.data, self.data.found.captions
         train, val = len(divided.parts["train"]), len(divided.parts["val"])
         passes, counts = self.steps * self.batch / train, divided.count(*PARTS)
         (most, count), *_ = divided.count("val").most_common() or [("", 0)]
         few = sorted(name for name, number in counts.items() if number < FEW)
         return self.fill(
             "image_expectations.template",
-            divided.parts,
-            divided=divided,
             passes=passes,
             hurried=self.speed and passes < 20 and self.minutes > 0.5 * minutes,
             single_label=not captions and not divided.found.multi_label,
@@ -326,14 +320,14 @@ def _recipe(
     train, captions = divided.parts["train"], divided.found.captions
     seen = divided.facts.channels in (1, 3) and not captions  # what the shipped model can see
     draft = _Draft(
-        divided=divided,
+        data=divided,
         out=out,
         start=options.start or (START if seen else None),
         batch=32 if len(train) < 2000 else 64 if len(train) < 20_000 else 128,
         side=CAPTION_SIDE if captions else SIDE,
     )
     few = divided.sample
-    text = replace(draft, divided=few).write("{root}")
+    text = replace(draft, data=few).write("{root}")
     draft.speed = measure(text, few.files(), options.hardware)
     draft.plan(options.minutes, reading)
     return draft.write(str(out.absolute())), draft.expect(options.minutes)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from manyheads.errors import UsageError
-from manyheads.files import output_errors, reject_address, reject_inputs, write_text
+from manyheads.files import output_errors, reject_address, write_text
 
 EXAMPLES = 3  # shown of a finding
 
@@ -70,7 +70,6 @@ def check_room(out: Path, source: Path, *, force: bool) -> None:
             )
     if out.is_file():
         raise UsageError(f"{out} is a file: `out` is the folder of the data.")
-    reject_inputs(out, (source,))
     if source.absolute().is_relative_to(out.absolute()):
         raise UsageError(f"{source} lies in {out}, which is to be written: choose another `out`.")
 

@@ -5,7 +5,6 @@ A recipe is first drafted to be timed, then with the steps that the minutes allo
 
 import math
 import shlex
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files as resources
 from pathlib import Path
@@ -46,23 +45,24 @@ class Speed(NamedTuple):
 class Draft:
     """What every recipe is made of; a template beside this file says the rest."""
 
+    data: Any  # the examples; `parts` has them by name
     out: Path
     speed: Speed | None = None
     steps: int = 1000
     every: int = 100  # steps between validations
     minutes: float = math.nan
 
-    def fill(self, template: str, parts: Mapping[str, Sequence[Any]], **values: Any) -> list[str]:
+    def fill(self, template: str, **values: Any) -> list[str]:
         """Return the lines of a template beside this file, its {names} filled.
 
         A line "@name ..." stands only where this value is true, "@!name ..." where it is not.
         `size[name]` is the number of examples of a part.
         """
-        values |= {"size": {name: len(own) for name, own in parts.items()}}
-        values |= {"draft": self, "speed": self.speed, "times": self.steps // self.every}
+        values |= {"data": self.data, "draft": self, "speed": self.speed}
+        values |= {"size": {name: len(own) for name, own in self.data.parts.items()}}
+        values |= {"times": self.steps // self.every, "warmup": max(1, self.steps // 10)}
         values |= {"precision": self.speed.precision if self.speed else "auto"}
         values |= {"path": shlex.quote(str(recipe_path(self.out)))}
-        values |= {"warmup": max(1, self.steps // 10)}
         text = resources(__package__).joinpath(template).read_text("utf-8")
         lines = []
         for line in text.splitlines():
@@ -92,27 +92,23 @@ def measure(recipe: str, files: dict[str, str], hardware: str | None) -> Speed |
     if hardware == "gpu" and device.type == "cpu":
         return None
     with TemporaryDirectory() as name, limited_threads(None), torch.random.fork_rng():
-        folder = Path(name)
+        folder, run = Path(name), Path(name, "run")
+        run.mkdir()
         for file, content in files.items():
             (folder / file).write_text(content, encoding="utf-8", newline="")
         (folder / "recipe.toml").write_text(recipe.replace("{root}", name), encoding="utf-8")
-        return _measure(folder, device)
-
-
-def _measure(folder: Path, device: torch.device) -> Speed:
-    parsed = read_recipe(folder / "recipe.toml")
-    set_threads(parsed.train.threads)
-    pipeline, run = pipeline_of(parsed), folder / "run"
-    run.mkdir()
-    task, config, write_inputs, _ = pipeline.prepare(parsed, run, SilentObserver().say)
-    check_memory(lambda: pipeline.build(parsed, config))
-    torch.manual_seed(stream(parsed.seed, "init"))
-    model = pipeline.build(parsed, config)
-    write_inputs(run)
-    pipeline.initialize(model, parsed, run)
-    model.to(device)
-    settings = replace(parsed.train, precision=fastest(time_precisions(model, task)))
-    pace = rehearsed(model, task, settings, parsed.seed)
+        parsed = read_recipe(folder / "recipe.toml")
+        set_threads(parsed.train.threads)
+        pipeline = pipeline_of(parsed)
+        task, config, write_inputs, _ = pipeline.prepare(parsed, run, SilentObserver().say)
+        check_memory(lambda: pipeline.build(parsed, config))
+        torch.manual_seed(stream(parsed.seed, "init"))
+        model = pipeline.build(parsed, config)
+        write_inputs(run)
+        pipeline.initialize(model, parsed, run)
+        model.to(device)
+        settings = replace(parsed.train, precision=fastest(time_precisions(model, task)))
+        pace = rehearsed(model, task, settings, parsed.seed)
     return Speed(
         step=pace.step,
         validation=pace.validation,

@@ -76,7 +76,7 @@ def recipe_for(
 ) -> tuple[str, dict[str, str], Sequence[str]]:
     """Return the recipe, the files of its data folder, and what to expect."""
     size = next(each for each in SIZES if len(texts.train) <= each.examples)
-    draft = _Draft(texts=texts, size=CONTINUED if base else size, out=out, base=base)
+    draft = _Draft(data=texts, size=CONTINUED if base else size, out=out, base=base)
     files = texts.files()
     speed = measure(draft.write("{root}"), files, options.hardware)
     draft.plan(speed, options.minutes)
@@ -85,7 +85,7 @@ def recipe_for(
 
 @dataclass(kw_only=True)
 class _Draft(Draft):
-    texts: Texts
+    data: Texts
     size: Size
     base: Base | None
 
@@ -108,14 +108,11 @@ class _Draft(Draft):
 
     def write(self, root: str) -> str:
         """Write the recipe."""
-        texts, size, base = self.texts, self.size, self.base
+        texts, size, base = self.data, self.size, self.base
         general = "general" in texts.parts
         lines = self.fill(
             "text_recipe.template",
-            texts.parts,
-            texts=texts,
             pairs=texts.what == "pairs",
-            model=size,
             root=dumps(root),
             continues=f"; continues {base.name}" if base else "",
             general=general,
@@ -130,7 +127,7 @@ class _Draft(Draft):
 
     def expect(self, minutes: float) -> list[str]:
         """Say what so many minutes of training can teach."""
-        texts, speed = self.texts, self.speed
+        texts, speed = self.data, self.speed
         passes = self.steps / max(1, speed.steps_per_epoch) if speed else math.inf
         hurried = passes < 5 and self.minutes > 0.5 * minutes and self.base is None
         known = {word for pair in texts.train for word in _WORD.findall(pair.source.lower())}
@@ -138,8 +135,6 @@ class _Draft(Draft):
         translator, few = texts.what == "pairs" and self.base is None, len(texts.train) < FEW
         return self.fill(
             "text_expectations.template",
-            texts.parts,
-            texts=texts,
             passes=passes,
             hurried=hurried,
             spare=self.minutes < 0.7 * minutes and not hurried,

@@ -82,11 +82,11 @@ class CaptionData(ImageData):
     @property
     def caption_columns(self) -> CaptionColumns:
         """Columns of a table: images, texts and their languages."""
+        default = self.language or "en"
         return CaptionColumns(
             image=self.image,
-            texts=self.texts or None,
-            caption=self.caption or "caption",
-            default_language=self.language or "en",
+            texts=self.texts or {default: (self.caption or "caption",)},
+            default_language=default,
             language=self.language_column,
             languages=self.languages,
             named=bool(self.texts or self.caption or self.language_column),

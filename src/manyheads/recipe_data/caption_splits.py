@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-import torch
-
 from manyheads.data.checks.held_out_images import hold_out_captioned
 from manyheads.data.images.caption_readers import (
     read_caption_folder,
@@ -14,7 +12,6 @@ from manyheads.data.images.caption_readers import (
     read_coco,
 )
 from manyheads.data.images.captioned_images import CaptionedImages, Selection, describe
-from manyheads.data.text.lines import Problem, Report
 from manyheads.data.text.rows import HUB, TABLES
 from manyheads.errors import DataError, RecipeError, UsageError
 from manyheads.project.paths import find_data, here, is_hub_data, split_selection
@@ -35,9 +32,8 @@ def read_captioned(name: str, data: CaptionData) -> CaptionedImages:
     Raises:
         DataError: a file cannot be read, or there are such images or texts.
     """
-    problems: list[Problem] = []
-    captions = find_captioned(name, data, problems.append)
-    lost = [describe(problem) for problem in problems if not problem.harmless]
+    captions = find_captioned(name, data)
+    lost = [describe(problem) for problem in captions.problems if not problem.harmless]
     if lost and data.on_error == "stop":
         raise DataError(
             f"{captions.images.origin}: {len(lost):,} images or texts cannot be used: "
@@ -68,8 +64,8 @@ def read_given(name: str, data: CaptionData) -> CaptionedImages:
     return read_captioned(name, data)
 
 
-def find_captioned(name: str, data: CaptionData, report: Report) -> CaptionedImages:
-    """Find images and their texts; report what cannot be used.
+def find_captioned(name: str, data: CaptionData) -> CaptionedImages:
+    """Find images and their texts; what cannot be used is among their problems.
 
     Raises:
         UsageError: the name is not one of images with texts.
@@ -80,7 +76,7 @@ def find_captioned(name: str, data: CaptionData, report: Report) -> CaptionedIma
     only = None if rows is None else Selection(*rows)
     columns = replace(data.caption_columns, only=only)
     if is_hub_data(file):
-        return read_captioned_hub(file, columns, report)
+        return read_captioned_hub(file, columns)
     paths = find_data(file, data.root)
     suffixes = {"folder" if path.is_dir() else path.suffix for path in paths}
     if len(suffixes) > 1 or (len(paths) > 1 and suffixes <= {"folder", ".json"}):
@@ -93,13 +89,13 @@ def find_captioned(name: str, data: CaptionData, report: Report) -> CaptionedIma
         raise UsageError(f"{name!r} selects rows, but {paths[0]} is not a table: leave out {only}.")
     folder = None if data.images is None else find_data(data.images, data.root)[0]
     if suffix == "folder":
-        return read_caption_folder(paths[0], columns, report)
+        return read_caption_folder(paths[0], columns)
     if suffix == ".tar":
-        return read_caption_shards(paths, columns, report)
+        return read_caption_shards(paths, columns)
     if suffix == ".json":
-        return read_coco(paths[0], columns, folder=folder, report=report)
+        return read_coco(paths[0], columns, folder=folder)
     if suffix in TABLES:
-        return read_caption_tables(paths, columns, folder=folder, report=report)
+        return read_caption_tables(paths, columns, folder=folder)
     raise UsageError(
         f"{name!r} is not read as images with texts: name a folder of images with .txt files "
         f"beside them, a table ({', '.join(TABLES)}), a .tar, or a .json as COCO has it."
@@ -112,8 +108,7 @@ def readable_captioned(name: str, recipe: CaptionRecipe) -> CaptionedImages:
     if recipe.data.on_error == "stop":
         return captions
     rank, world = rank_and_world()
-    threads = torch.get_num_threads()
-    readable = captions.readable(recipe.image, threads, rank=rank, world=world, gather=exchange)
+    readable = captions.readable(recipe.image, rank=rank, world=world, gather=exchange)
     if not len(readable):
         raise DataError(f"{captions.images.origin}: none of {len(captions):,} images can be read.")
     return readable
@@ -126,8 +121,7 @@ def captioned_splits(recipe: CaptionRecipe) -> tuple[CaptionedImages, CaptionedI
     if data.valid is not None:
         valid = readable_captioned(data.valid, recipe)
     elif data.hold_out:
-        threads = torch.get_num_threads()
-        train, valid = hold_out_captioned(train, data.hold_out, data.random_state, threads)
+        train, valid = hold_out_captioned(train, data.hold_out, data.random_state)
     else:
         raise RecipeError(
             "There is no validation data: set data.valid, or data.hold_out to a number of images."

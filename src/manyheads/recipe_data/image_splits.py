@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import torch
 
 from manyheads.data.images.digits import read_digits
 from manyheads.data.images.image_file import SUFFIXES
@@ -33,8 +32,7 @@ def read_images(name: str, recipe: ImageRecipe) -> ImageSet:
 def readable_images(images: ImageSet, recipe: ImageRecipe) -> ImageSet:
     """Leave out the images that cannot be read; of several ranks, each reads a part."""
     rank, world = rank_and_world()
-    threads = torch.get_num_threads()
-    return images.readable(recipe.image, threads, rank=rank, world=world, gather=exchange)
+    return images.readable(recipe.image, rank=rank, world=world, gather=exchange)
 
 
 def find_images(name: str, data: ImageData) -> ImageSet:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -14,7 +14,6 @@ from manyheads.data.checks.leakage import plain
 from manyheads.data.images.captioned_images import CaptionedImages, describe
 from manyheads.data.images.image_set import Preprocessing
 from manyheads.data.text.languages import count_words, languages_with_words, script, typical_words
-from manyheads.data.text.lines import Problem
 
 LONG = 200  # characters
 TIMES = 8  # the median of a language
@@ -54,23 +53,10 @@ class SeenCaptions:
     issues: dict[str, list[str]] = field(default_factory=dict)  # names by kind of issue
 
 
-def look_at_captions(
-    captions: CaptionedImages,
-    problems: Iterable[Problem] = (),
-    model: Preprocessing | None = None,
-    *,
-    threads: int = 1,
-) -> SeenCaptions:
-    """Open every image of a set once, and read every text.
-
-    Args:
-        captions: images with texts.
-        problems: what the reader left out.
-        model: the preprocessing of the model, if it is known.
-        threads: that open images.
-    """
-    result = SeenCaptions(captions, image_checks.look(captions.images, model, threads=threads))
-    for problem in problems:
+def look_at_captions(captions: CaptionedImages, model: Preprocessing | None = None) -> SeenCaptions:
+    """Open every image of a set once, as `image_checks.look` does, and read every text."""
+    result = SeenCaptions(captions, image_checks.look(captions.images, model))
+    for problem in captions.problems:
         result.issues.setdefault(problem.kind, []).append(describe(problem))
     for kind, names in _text_issues(captions).items():
         result.issues.setdefault(kind, []).extend(names)

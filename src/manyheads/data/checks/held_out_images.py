@@ -14,7 +14,7 @@ from manyheads.errors import DataError, UnreadableError
 
 
 def hold_out_captioned(
-    captions: CaptionedImages, count: int, random_state: int, threads: int = 1
+    captions: CaptionedImages, count: int, random_state: int
 ) -> tuple[CaptionedImages, CaptionedImages]:
     """Split a set into the rest and at most `count` held-out images, chosen at random.
 
@@ -26,7 +26,7 @@ def hold_out_captioned(
     Raises:
         DataError: no `count` images can be held out.
     """
-    groups = together(captions, threads)
+    groups = together(captions)
     held: list[int] = []
     for number in np.random.default_rng(random_state).permutation(len(groups)):
         if len(held) + len(groups[number]) <= count:
@@ -41,10 +41,10 @@ def hold_out_captioned(
     part[held] = True
     rest, out = captions.select((~part).nonzero()[0]), captions.select(part.nonzero()[0])
     # Images that were left out belong to neither part: they are reported once, with the rest.
-    return rest, replace(out, images=replace(out.images, left_out=()))
+    return rest, replace(out, images=replace(out.images, left_out=()), problems=())
 
 
-def together(captions: CaptionedImages, threads: int = 1) -> list[list[int]]:
+def together(captions: CaptionedImages) -> list[list[int]]:
     """Group images that belong to the same side of a split, each group and all groups in order."""
 
     def pixels(index: int) -> str | None:
@@ -54,7 +54,7 @@ def together(captions: CaptionedImages, threads: int = 1) -> list[list[int]]:
             return None
 
     seen: dict[str, int] = {}
-    keyed = enumerate(in_threads(pixels, range(len(captions)), threads))
+    keyed = enumerate(in_threads(pixels, range(len(captions))))
     pairs = (
         (index, seen.setdefault(each, index))
         for index, key in keyed

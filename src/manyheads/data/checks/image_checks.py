@@ -73,7 +73,7 @@ class _ImageFacts(NamedTuple):
     kinds: tuple[str, ...]
 
 
-def look(images: ImageSet, model: Preprocessing | None = None, *, threads: int = 1) -> Seen:
+def look(images: ImageSet, model: Preprocessing | None = None) -> Seen:
     """Open every image of a set once; `model` is the preprocessing of the model, if it is known."""
 
     def examine(index: int) -> _ImageFacts | str:
@@ -85,7 +85,7 @@ def look(images: ImageSet, model: Preprocessing | None = None, *, threads: int =
             return error.reason
 
     seen = Seen(images)
-    for index, found in enumerate(in_threads(examine, range(len(images)), threads)):
+    for index, found in enumerate(in_threads(examine, range(len(images)))):
         if isinstance(found, str):
             kind = "missing-image" if found == GONE else "unreadable"
             seen.issues.setdefault(kind, []).append(f"{images.names[index]} ({found})")

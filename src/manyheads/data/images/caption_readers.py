@@ -22,9 +22,8 @@ from manyheads.data.images.captioned_images import (
 from manyheads.data.images.cell_store import IN_MEMORY, CellStore
 from manyheads.data.images.image_file import (
     SUFFIXES,
-    ImageContent,
+    content_of,
     is_image,
-    open_content,
     read_cell,
     read_content,
 )
@@ -32,7 +31,7 @@ from manyheads.data.images.shards import Member, read_samples
 from manyheads.data.regular_files import files_below, size_of
 from manyheads.data.text.encoding import decode
 from manyheads.data.text.languages import is_language_code
-from manyheads.data.text.lines import Report, content_hash, lines, refuse
+from manyheads.data.text.lines import content_hash, lines
 from manyheads.data.text.rows import (
     TEXTS,
     column_type,
@@ -51,7 +50,7 @@ NO_IMAGE = "a text without an image of this name"
 T = TypeVar("T")
 
 
-def read_caption_folder(folder: Path, columns: CaptionColumns, report: Report) -> CaptionedImages:
+def read_caption_folder(folder: Path, columns: CaptionColumns) -> CaptionedImages:
     """Read the images of a folder, at any depth, each with its .txt files beside it.
 
     Raises:
@@ -71,7 +70,7 @@ def read_caption_folder(folder: Path, columns: CaptionColumns, report: Report) -
             images.setdefault(path.with_suffix(""), []).append(path)
     if not images:
         raise DataError(f"{folder} has no images ({', '.join(sorted(SUFFIXES))}).")
-    collector = CaptionCollector(columns, report)
+    collector = CaptionCollector(columns)
     others = [path for path in files if not is_image(path)]
     texts: dict[Path, list[tuple[str, Path]]] = {}
     for path in [each for each in others if each.suffix.lower() == TEXT]:
@@ -89,13 +88,13 @@ def read_caption_folder(folder: Path, columns: CaptionColumns, report: Report) -
         digest.update(entry.encode(errors="surrogateescape"))
         collector.add(str(path), path, [], key=path)
         for language, place in _default_first(texts.get(stem, []), columns.default_language):
-            for line, text in lines(place, report):
+            for line, text in lines(place, collector.problems.append):
                 digest.update(f"{language}\t{text}\n".encode())
                 where = f"{place}, line {line}"
                 collector.add(str(path), path, [(language, text or None)], place=where, key=path)
     used = {path for paths in texts.values() for _, path in paths}
     return collector.finish(
-        lambda path: open_content(read_content(path)),
+        read_content,
         origin=str(folder),
         hashes=(digest.hexdigest(),),
         other_files=tuple(str(path) for path in others if path not in used),
@@ -117,9 +116,7 @@ def _default_first(texts: Iterable[tuple[str, T]], default: str) -> list[tuple[s
     return sorted(texts, key=lambda each: (each[0] != default, each[0]))
 
 
-def read_caption_shards(
-    shards: Sequence[Path], columns: CaptionColumns, report: Report
-) -> CaptionedImages:
+def read_caption_shards(shards: Sequence[Path], columns: CaptionColumns) -> CaptionedImages:
     """Read uncompressed .tar archives of images and texts.
 
     The texts are those of the .txt members. Where there are none, or columns of texts are named,
@@ -128,7 +125,7 @@ def read_caption_shards(
     Raises:
         DataError: not an archive, nothing that can be used, or an image name with another dot.
     """
-    collector = CaptionCollector(columns, report)
+    collector = CaptionCollector(columns)
     digest, seen = hashlib.sha256(), dict[str, None]()
     for place, images, parts in read_samples(shards):
         texts = _texts(place, parts, collector, seen)
@@ -144,9 +141,7 @@ def read_caption_shards(
     origin = ", ".join(map(str, shards))
     if seen and columns.named:
         require_columns(columns.names, seen, origin, KEYS)
-    return collector.finish(
-        lambda image: open_content(image.content()), origin=origin, hashes=(digest.hexdigest(),)
-    )
+    return collector.finish(Member.content, origin=origin, hashes=(digest.hexdigest(),))
 
 
 def _texts(
@@ -194,11 +189,7 @@ IMAGES = ("binary", "large_binary", "binary_view", "null")
 
 
 def read_caption_tables(
-    paths: Sequence[Path],
-    columns: CaptionColumns,
-    *,
-    folder: Path | None = None,
-    report: Report = refuse,
+    paths: Sequence[Path], columns: CaptionColumns, *, folder: Path | None = None
 ) -> CaptionedImages:
     """Read tables of images and texts.
 
@@ -209,14 +200,14 @@ def read_caption_tables(
         paths: tables of one kind.
         columns: where images and texts are.
         folder: what paths of images are relative to; None: the folder of their table.
-        report: called with each image or text that cannot be used.
 
     Raises:
         MissingExtraError: pyarrow is not installed.
         DataError: a file cannot be read, has no such columns, or nothing that can be used.
     """
     origin = ", ".join(map(str, paths))
-    collector, store = CaptionCollector(columns, report), CellStore(IN_MEMORY)
+    collector, store = CaptionCollector(columns), CellStore(IN_MEMORY)
+    report = collector.problems.append
     wanted = [columns.image, *columns.wanted]
     hashes, seen = [], dict[str, None]()
     for path in paths:
@@ -225,8 +216,8 @@ def read_caption_tables(
             seen |= dict.fromkeys(row)
             if not collector.selects(row):
                 continue
-            content = _content(row[columns.image]) if columns.image in row else None
-            if content is None:
+            content = content_of(row.get(columns.image))
+            if not isinstance(content, bytes | str) or not content:
                 cell = f"{columns.image} is {row.get(columns.image)!a:.50}"
                 collector.leave_out("no-image", place, f"{cell}, neither an image nor a path")
             elif isinstance(content, bytes):
@@ -242,17 +233,10 @@ def read_caption_tables(
     if seen:
         require_columns(wanted, seen, origin, KEYS)
 
-    def read(cell: int | Path) -> ImageContent:
-        return open_content(read_content(cell) if isinstance(cell, Path) else store[cell])
+    def read(cell: int | Path) -> bytes:
+        return read_content(cell) if isinstance(cell, Path) else store[cell]
 
     return collector.finish(read, origin=origin, hashes=tuple(hashes))
-
-
-def _content(cell: object) -> bytes | str | None:
-    """Return the bytes or the path in a cell, if it has either."""
-    if isinstance(cell, Mapping):
-        cell = cell.get("bytes") or cell.get("path")
-    return cell if isinstance(cell, bytes | str) and cell else None
 
 
 def _check_types(types: Mapping[str, Any], path: Path, columns: CaptionColumns) -> None:
@@ -268,14 +252,14 @@ def _check_types(types: Mapping[str, Any], path: Path, columns: CaptionColumns) 
             raise DataError(f"{path}: {name} holds {kind}, not texts or lists of texts.")
 
 
-def read_captioned_hub(name: str, columns: CaptionColumns, report: Report) -> CaptionedImages:
+def read_captioned_hub(name: str, columns: CaptionColumns) -> CaptionedImages:
     """Read a data set that `open_hub` opens, with its errors.
 
     Raises:
         DataError: the data set has no such columns, or nothing that can be used.
     """
     rows, digest = open_hub_images(name, columns.image, columns.wanted, KEYS)
-    collector = CaptionCollector(columns, report)
+    collector = CaptionCollector(columns)
     for index, row in enumerate(rows.select_columns(columns.wanted)):
         if collector.selects(row):
             collector.add(f"{name}, row {index + 1}", index, columns.pick(row))
@@ -291,7 +275,7 @@ ANNOTATION = "image_id"
 
 
 def read_coco(
-    path: Path, columns: CaptionColumns, *, folder: Path | None = None, report: Report = refuse
+    path: Path, columns: CaptionColumns, *, folder: Path | None = None
 ) -> CaptionedImages:
     """Read a file of annotations.
 
@@ -300,7 +284,6 @@ def read_coco(
         columns: where an annotation has its texts, and their language; and the images to read, by
             one of their keys.
         folder: where the images are, or a folder above it; None: they are looked for beside it.
-        report: called with each image or text that cannot be used.
 
     Raises:
         DataError: it is not such a file, the images are not found, or nothing can be used.
@@ -308,7 +291,7 @@ def read_coco(
     table, digest, seen = _read(path, {*LISTS, *IMAGE, ANNOTATION, *columns.wanted})
     if table["annotations"]:
         require_columns(columns.wanted, seen, str(path), KEYS)
-    collector = CaptionCollector(columns, report)
+    collector = CaptionCollector(columns)
     files = _files(path, table["images"], collector)
     names = [name for name in files.values() if name is not None]
     base = _image_folder(path, names, folder)
@@ -327,7 +310,7 @@ def read_coco(
             collector.add(file, None, columns.pick(annotation), place=place, key=file)
     sizes = [size_of(at) for at in places.values()]
     return collector.finish(
-        lambda at: open_content(read_content(at)),
+        read_content,
         origin=str(path),
         hashes=(hashlib.sha256(f"{digest} {sizes}".encode()).hexdigest(),),
     )

@@ -1,12 +1,13 @@
 """Images with texts in one or several languages: what captioners and matchers learn from.
 
 `CaptionCollector` makes them of rows and files. All readers are strict: what cannot be used is
-reported and left out, never repaired. `report` decides whether that is an error.
+listed and left out, never repaired.
 """
 
 import hashlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from manyheads.data.images.image_file import ImageContent
 from manyheads.data.images.image_set import ImageSet, Preprocessing
 from manyheads.data.text.encoding import is_valid_unicode
 from manyheads.data.text.languages import is_language_code
-from manyheads.data.text.lines import Problem, Report
+from manyheads.data.text.lines import Problem
 from manyheads.errors import DataError, nearest
 
 
@@ -27,6 +28,7 @@ class CaptionedImages:
     owners: np.ndarray  # (caption,) index of its image, ascending
     texts: list[str]  # of each caption
     languages: list[str]  # of each caption
+    problems: tuple[Problem, ...] = ()  # what the reader left out
 
     def __len__(self) -> int:
         return len(self.images)
@@ -49,16 +51,14 @@ class CaptionedImages:
         first, end = np.searchsorted(self.owners, [index, index + 1])
         return range(int(first), int(end))
 
-    def readable(
-        self, preprocessing: Preprocessing, threads: int = 1, **ranks: Any
-    ) -> "CaptionedImages":
+    def readable(self, preprocessing: Preprocessing, **ranks: Any) -> "CaptionedImages":
         """Leave out the images that cannot be read and preprocessed; every image is read once.
 
         `ranks` as `ImageSet.readable` has them.
         """
         # The labels of a set without labels are all 0: as numbers they tell which images stay.
         numbered = replace(self.images, labels=np.arange(len(self)))
-        found = numbered.readable(preprocessing, threads, **ranks)
+        found = numbered.readable(preprocessing, **ranks)
         unlabelled = replace(found, labels=np.zeros(len(found), dtype=int))
         return replace(self.select(found.labels), images=unlabelled)
 
@@ -84,8 +84,7 @@ class CaptionColumns:
 
     image: str = "image"
     # For each language its columns, of texts or lists of texts.
-    texts: Mapping[str, tuple[str, ...]] | None = None  # None: `caption`, in one language
-    caption: str = "caption"
+    texts: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"en": ("caption",)})
     default_language: str = "en"
     language: str | None = None  # a column with the language of a row's texts
     languages: tuple[str, ...] = ()  # that texts may have; empty: any
@@ -95,9 +94,8 @@ class CaptionColumns:
     @property
     def names(self) -> list[str]:
         """The columns of texts and of their language."""
-        columns = [name for each in self.texts.values() for name in each] if self.texts else []
-        found = [*(columns or [self.caption]), *([self.language] if self.language else [])]
-        return list(dict.fromkeys(found))
+        columns = [name for each in self.texts.values() for name in each]
+        return list(dict.fromkeys([*columns, *([self.language] if self.language else [])]))
 
     @property
     def wanted(self) -> list[str]:
@@ -106,7 +104,7 @@ class CaptionColumns:
 
     def pick(self, row: Mapping[str, Any]) -> Iterator[tuple[object, object]]:
         """Yield the language and the value of each column of texts in a row."""
-        for language, names in (self.texts or {self.default_language: (self.caption,)}).items():
+        for language, names in self.texts.items():
             for name in names:
                 yield (row.get(self.language) if self.language else language), row.get(name)
 
@@ -119,15 +117,13 @@ def describe(problem: Problem) -> str:
 class CaptionCollector:
     """Collects images and their texts one by one."""
 
-    def __init__(self, columns: CaptionColumns, report: Report) -> None:
+    def __init__(self, columns: CaptionColumns) -> None:
         self.columns = columns
-        self.report = report
+        self.problems: list[Problem] = []
         self._names: list[str] = []
         self._cells: list[Any] = []
         self._known: dict[Hashable, int] = {}
-        self._owners: list[int] = []
-        self._texts: list[str] = []
-        self._languages: list[str] = []
+        self._captions: list[tuple[int, str, str]] = []  # image, text, language
         self._selected = columns.only is None
         self._others: dict[str, None] = {}
 
@@ -185,13 +181,11 @@ class CaptionCollector:
             reason = f"the language is {language!r}, and data.languages names {declared}"
             self.leave_out("undeclared-language", place, reason)
         else:
-            self._owners.append(number)
-            self._texts.append(text)
-            self._languages.append(language)
+            self._captions.append((number, text, language))
 
     def leave_out(self, kind: str, name: str, reason: str, *, harmless: bool = False) -> None:
-        """Report an image or a text that is not used; `name` is that of the image, or a place."""
-        self.report(Problem(kind, 0, name, reason, harmless=harmless))
+        """List an image or a text that is not used; `name` is that of the image, or a place."""
+        self.problems.append(Problem(kind, 0, name, reason, harmless=harmless))
 
     def finish(
         self,
@@ -216,7 +210,8 @@ class CaptionCollector:
         if only is not None:
             origin = f"{origin}{only}"
             hashes = tuple(hashlib.sha256(f"{e}{only}".encode()).hexdigest() for e in hashes)
-        owners = np.array(self._owners, dtype=int)
+        captions = sorted(self._captions, key=itemgetter(0))
+        owners = np.array([owner for owner, _, _ in captions], dtype=int)
         counts = np.bincount(owners, minlength=len(self._names))
         for number in np.nonzero(counts == 0)[0]:
             self.leave_out("no-text", self._names[number], "an image without a text")
@@ -228,7 +223,6 @@ class CaptionCollector:
             )
         names = [self._names[number] for number in kept]
         cells = [self._cells[number] for number in kept]
-        order = np.argsort(owners, kind="stable")
         images = ImageSet(
             labels=np.zeros(len(kept), dtype=int),
             classes=[],
@@ -240,7 +234,8 @@ class CaptionCollector:
         )
         return CaptionedImages(
             images,
-            np.searchsorted(kept, owners[order]),
-            [self._texts[number] for number in order],
-            [self._languages[number] for number in order],
+            np.searchsorted(kept, owners),
+            [text for _, text, _ in captions],
+            [language for _, _, language in captions],
+            tuple(self.problems),
         )

@@ -178,16 +178,18 @@ def is_image(path: Path) -> bool:
         return False
 
 
+def content_of(cell: object) -> object:
+    """Return what a cell of images holds; of Hugging Face's two fields the one that is filled."""
+    return (cell.get("bytes") or cell.get("path")) if isinstance(cell, Mapping) else cell
+
+
 def read_cell(cell: object, folder: Path) -> bytes:
     """Read the image in a table cell: its bytes, or its path relative to the folder.
-
-    Hugging Face writes both fields and leaves one empty.
 
     Raises:
         ValueError: the cell holds neither.
     """
-    if isinstance(cell, Mapping):
-        cell = cell.get("bytes") or cell.get("path")
+    cell = content_of(cell)
     if isinstance(cell, str) and cell:
         return read_content(folder / expand_user(cell))
     if cell is None or isinstance(cell, bytes):
@@ -205,7 +207,7 @@ def open_image(path: Path) -> ImageContent:
     with naming(path):
         if not path.exists():
             raise NotFoundError(f"There is no file {path}.")
-        return load(lambda: open_content(read_content(path)))
+        return load(lambda: read_content(path))
 
 
 def load(read: Callable[[], bytes | ImageContent]) -> ImageContent:
@@ -218,27 +220,23 @@ def load(read: Callable[[], bytes | ImageContent]) -> ImageContent:
         with warnings.catch_warnings():
             # Pillow warns above its pixel limit and raises above twice the limit.
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            return _decode(read)
+            image = read()
+            if isinstance(image, bytes):
+                image = open_content(image)
+            if isinstance(image, np.ndarray):
+                return eight_bit_array(image)
+            with image:
+                if image.format == "PNG":
+                    _check_rows(image.fp)  # type: ignore[attr-defined] # of an image file
+                image.load()
+                if getattr(image, "is_animated", False):
+                    image = image.copy()  # the first frame; closes the file
+                    image.info[ANIMATED] = True
+            return image
     except (*UNREADABLE, ManyheadsError):
         raise
     except Exception as error:  # decoders raise anything for damaged files
         raise ValueError(str(error) or type(error).__name__) from error
-
-
-def _decode(read: Callable[[], bytes | ImageContent]) -> ImageContent:
-    image = read()
-    if isinstance(image, bytes):
-        image = open_content(image)
-    if isinstance(image, np.ndarray):
-        return eight_bit_array(image)
-    with image:
-        if image.format == "PNG":
-            _check_rows(image.fp)  # type: ignore[attr-defined] # of an image file
-        image.load()
-        if getattr(image, "is_animated", False):
-            image = image.copy()  # the first frame; closes the file
-            image.info[ANIMATED] = True
-    return image
 
 
 _SAMPLES = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # of a pixel, by the colour type of a PNG

@@ -42,6 +42,7 @@ Mode = Literal["RGB", "L", "RGBA", "CMYK", "bands"]
 LARGEST = 1 << 26  # pixels of a resized image; of a strip, the part is resized that is seen
 BLOCK = 1024  # images submitted to the threads at a time, so that they can be interrupted
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 
@@ -236,7 +237,6 @@ class ImageSet:
     def readable(
         self,
         preprocessing: Preprocessing,
-        threads: int = 1,
         *,
         rank: int = 0,
         world: int = 1,
@@ -253,7 +253,7 @@ class ImageSet:
             except UnreadableError as error:
                 return f"{error.name} ({error.reason})"
 
-        own = list(in_threads(read, range(rank, len(self), world), threads))
+        own = list(in_threads(read, range(rank, len(self), world)))
         found: Found = [""] * len(self)
         for number, part in enumerate(gather(own)):
             found[number::world] = part
@@ -304,14 +304,15 @@ class ImageSet:
         return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
 
 
-def in_threads(function: Callable[[int], T], indices: Sequence[int], threads: int) -> Iterator[T]:
-    """Apply a function in threads and yield results in order; Pillow releases the GIL."""
+def in_threads(function: Callable[[A], T], inputs: Sequence[A]) -> Iterator[T]:
+    """Apply a function in torch's number of threads, in order; Pillow releases the GIL."""
+    threads = min(torch.get_num_threads(), len(inputs))
     if threads < 2:
-        yield from map(function, indices)
+        yield from map(function, inputs)
         return
     with ThreadPoolExecutor(threads) as pool:
-        for start in range(0, len(indices), BLOCK):
-            yield from pool.map(function, indices[start : start + BLOCK])
+        for start in range(0, len(inputs), BLOCK):
+            yield from pool.map(function, inputs[start : start + BLOCK])
 
 
 def number_labels(

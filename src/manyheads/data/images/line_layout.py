@@ -191,16 +191,13 @@ def _split(band: _Band, profile: np.ndarray, typical: float) -> list[_Band]:
 
 def _paragraphs(bands: list[_Band]) -> list[int]:
     """Number the paragraphs: a gap much wider than the usual begins another."""
-    gaps = [b.top - a.bottom for a, b in itertools.pairwise(bands)]
-    if not gaps:
+    if len(bands) == 1:
         return [0]
-    typical = float(np.median([band.height for band in bands]))
-    usual = float(np.median(gaps))
-    numbers = [0]
-    for gap in gaps:
-        wide = gap > max(1.6 * usual, usual + 0.5 * typical)
-        numbers.append(numbers[-1] + int(wide))
-    return numbers
+    gaps = np.array([b.top - a.bottom for a, b in itertools.pairwise(bands)])
+    typical = np.median([band.height for band in bands])
+    usual = np.median(gaps)
+    wide = gaps > max(1.6 * usual, usual + 0.5 * typical)
+    return [0, *wide.cumsum().tolist()]
 
 
 def cut_wide(line: np.ndarray, most: int) -> list[tuple[np.ndarray, bool]]:

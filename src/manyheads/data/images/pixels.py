@@ -1,5 +1,7 @@
 """The pixels of a set of images, and the outputs of a model for them."""
 
+from functools import partial
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -32,14 +34,8 @@ class Pixels:
         return torch.from_numpy(self._pixels[indices])
 
     def _read(self, indices: np.ndarray) -> list[np.ndarray]:
-        threads = min(torch.get_num_threads(), len(indices))
-        return list(
-            in_threads(
-                lambda index: self.images.pixels(index, self.preprocessing),
-                indices.tolist(),
-                threads,
-            )
-        )
+        read = partial(self.images.pixels, preprocessing=self.preprocessing)
+        return list(in_threads(read, indices.tolist()))
 
 
 @torch.inference_mode()
