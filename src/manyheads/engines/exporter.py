@@ -82,6 +82,18 @@ class Exporter(Protocol):
         """
 
 
+class Target(NamedTuple):
+    """An exporter of the package: the members of `Exporter`."""
+
+    name: str
+    engine: str
+    quantizations: tuple[str, ...]
+    export: Callable[[ModelFolder, Path, ExportOptions], Exported]
+    suffix: str | None = None
+    standalone: bool = False
+    takes: tuple[str, ...] = ()
+
+
 MEMBERS = ("name", "engine", "quantizations", "suffix", "standalone", "takes", "export")
 
 # An exporter, or the module and the name of one, which is imported when it is first chosen.
