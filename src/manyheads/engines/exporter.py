@@ -6,9 +6,9 @@ from typing import NamedTuple, Protocol, cast
 
 from manyheads.data.images.image_set import ImageSet
 from manyheads.engines.engine_parity import Parity
-from manyheads.errors import UsageError, nearest
+from manyheads.errors import UsageError
 from manyheads.project.folder import ModelFolder
-from manyheads.registration import imported, register
+from manyheads.registration import found, register
 
 
 def no_images() -> ImageSet:
@@ -99,7 +99,7 @@ MEMBERS = ("name", "engine", "quantizations", "suffix", "standalone", "takes", "
 # An exporter, or the module and the name of one, which is imported when it is first chosen.
 EXPORTERS: dict[str, Exporter | str] = {
     "ctranslate2": "manyheads.engines.ctranslate2.exporter:EXPORTER",
-    "onnx": "manyheads.engines.onnx.exporter:EXPORTER",
+    "onnx": "manyheads.engines.onnx.graph_files:EXPORTER",
     "openvino": "manyheads.engines.openvino.exporter:EXPORTER",
     "web": "manyheads.engines.web.exporter:EXPORTER",
 }
@@ -126,9 +126,5 @@ def find_exporter(name: str) -> Exporter:
     Raises:
         UsageError: no such target.
     """
-    if name not in EXPORTERS:
-        raise UsageError(
-            f"There is nothing to export to by the name {name!r}{nearest(name, EXPORTERS)}"
-            f"Targets: {', '.join(EXPORTERS)}."
-        )
-    return cast(Exporter, imported(EXPORTERS, name))
+    none = "There is nothing to export to by the name"
+    return cast(Exporter, found(EXPORTERS, name, none, "Targets"))

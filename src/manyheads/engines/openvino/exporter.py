@@ -18,8 +18,7 @@ from manyheads.data.images.image_set import Preprocessing, read_unlabelled
 from manyheads.engines.engine import need
 from manyheads.engines.exporter import Exported, ExportOptions, Target
 from manyheads.engines.onnx.graph_files import write_graphs, write_listing
-from manyheads.engines.openvino.engine import PRECISION, OpenVinoSession
-from manyheads.engines.openvino.library import openvino
+from manyheads.engines.openvino.engine import PRECISION, OpenVinoSession, openvino
 from manyheads.errors import ManyheadsError, UsageError
 from manyheads.project.folder import ModelFolder, write_json
 from manyheads.project.registry import find_task
