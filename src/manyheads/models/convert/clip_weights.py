@@ -4,6 +4,7 @@ Their image encoders alone are in `vit_weights.py`. Files of version 4 of the li
 5 differ in a prefix.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,45 +17,35 @@ from manyheads.models.convert.vit_weights import CLIP, clip, siglip
 from manyheads.models.matcher import MatcherConfig
 from manyheads.models.vit import VitConfig
 
-CLIP_TEXT, SIGLIP_TEXT = keys("hf clip text"), keys("hf siglip text")
 OLD_END = 2
 IMAGE_TENSORS = ("vision_model.", "visual_projection.")
 
-# What a whole model's configuration says of images and of texts.
-Checked = tuple[Settings, Settings]
+# Takes what only one of them has, into the states of the whole and of its texts; returns fields of
+# the Config.
+Own = Callable[[Settings, ForeignTensors, VitConfig, State, State], dict[str, Any]]
 
 
-def _clip_matcher(about: Checked, tensors: Tensors) -> tuple[MatcherConfig, State]:
-    """Map a CLIPModel: a causal text encoder, read at the first end token.
+def _clip(
+    settings: Settings, weights: ForeignTensors, _image: VitConfig, state: State, texts: State
+) -> dict[str, Any]:
+    """Take a CLIPModel's: a causal text encoder, read at the first end token.
 
     A configuration of before 2023 says 2 in place of the end token, which then is the last of all.
     """
-    image, state = _image_tower(clip, about[0], tensors)
-    weights = _text_tensors(tensors, "Hugging Face CLIP")
-    fields, texts = _texts(about[1], weights)
     texts["projection.weight"] = weights.take("text_projection.weight")
     state["log_scale"] = weights.take("logit_scale").reshape(())
-    weights.finish()
-    end = about[1]["eos_token_id"]
-    config = MatcherConfig(
-        **fields,
-        image=image,
-        embedding=len(texts["projection.weight"]),
-        causal=True,
-        text_pool="end",
-        start=about[1]["bos_token_id"],
-        end=fields["vocabulary"] - 1 if end == OLD_END else end,
-    )
-    CLIP_TEXT.compare(about[1], config)
-    return config, state | {f"texts.{name}": tensor for name, tensor in texts.items()}
+    end = settings["eos_token_id"]
+    end = len(texts["embedding.weight"]) - 1 if end == OLD_END else end
+    return {"causal": True, "text_pool": "end", "start": settings["bos_token_id"], "end": end}
 
 
-def _siglip_matcher(about: Checked, tensors: Tensors) -> tuple[MatcherConfig, State]:
-    """Map a SiglipModel, whose images have no projection and whose texts are read at their end.
+def _siglip(
+    settings: Settings, weights: ForeignTensors, image: VitConfig, state: State, texts: State
+) -> dict[str, Any]:
+    """Take a SiglipModel's, whose images have no projection and whose texts are read at their end.
 
     Texts are padded to one length, and the padding is read with them.
     """
-    image, state = _image_tower(siglip, about[0], tensors)
     if image.pool != "map":
         raise UsageError(
             "This Hugging Face SigLIP has no attention pooling (vision_use_head), so it gives no "
@@ -62,45 +53,41 @@ def _siglip_matcher(about: Checked, tensors: Tensors) -> tuple[MatcherConfig, St
         )
     state["images.head.weight"] = torch.eye(image.dim)
     state["images.head.bias"] = torch.zeros(image.dim)
-    weights = _text_tensors(tensors, "Hugging Face SigLIP")
-    fields, texts = _texts(about[1], weights)
     texts |= weights.module("text_model.head", "projection")
     for theirs, ours in (("logit_scale", "log_scale"), ("logit_bias", "bias")):
         state[ours] = weights.take(theirs).reshape(())
-    weights.finish()
-    config = MatcherConfig(
-        **fields,
-        image=image,
-        embedding=len(texts["projection.weight"]),
-        text_pool="last",
-        projection_bias=True,
-        score_bias=float(state["bias"]),
-        end=about[1]["eos_token_id"],
-    )
-    SIGLIP_TEXT.compare(about[1], config)
-    if config.embedding != image.dim:
+    if (embedding := len(texts["projection.weight"])) != image.dim:
         raise UsageError(
-            f"This Hugging Face SigLIP projects texts to {config.embedding} numbers, but its "
+            f"This Hugging Face SigLIP projects texts to {embedding} numbers, but its "
             f"images have {image.dim}: they cannot be compared."
         )
-    return config, state | {f"texts.{name}": tensor for name, tensor in texts.items()}
+    bias, end = float(state["bias"]), settings["eos_token_id"]
+    return {"text_pool": "last", "projection_bias": True, "score_bias": bias, "end": end}
 
 
-clip_matcher = Converter(lambda about: (clip.check(about), CLIP_TEXT(about)), _clip_matcher)
-siglip_matcher = Converter(lambda about: (siglip.check(about), SIGLIP_TEXT(about)), _siglip_matcher)
+def _matcher(convert: Converter[VitConfig], name: str, take: Own) -> Converter[MatcherConfig]:
+    """Make the converter of a whole model of that of its image encoder."""
+    known = keys(name)
+
+    def read(
+        about: tuple[Settings, Settings], tensors: Tensors
+    ) -> tuple[MatcherConfig, State]:  # of images and of texts
+        own = {n: t for n, t in tensors.items() if n.startswith(IMAGE_TENSORS)}
+        image, tower = convert(about[0], own)
+        state = {f"images.{n}": tensor for n, tensor in tower.items()}
+        weights = ForeignTensors({n: t for n, t in tensors.items() if n not in own}, known.kind)
+        fields, texts = _texts(about[1], weights)
+        fields |= take(about[1], weights, image, state, texts)
+        weights.finish()
+        config = MatcherConfig(**fields, image=image, embedding=len(texts["projection.weight"]))
+        known.compare(about[1], config)
+        return config, state | {f"texts.{n}": tensor for n, tensor in texts.items()}
+
+    return Converter(lambda about: (convert.check(about), known(about)), read)
 
 
-def _image_tower(
-    convert: Converter[VitConfig], settings: Settings, tensors: Tensors
-) -> tuple[VitConfig, State]:
-    own = {n: t for n, t in tensors.items() if n.startswith(IMAGE_TENSORS)}
-    image, state = convert(settings, own)
-    return image, {f"images.{name}": tensor for name, tensor in state.items()}
-
-
-def _text_tensors(tensors: Tensors, library: str) -> ForeignTensors:
-    rest = {n: t for n, t in tensors.items() if not n.startswith(IMAGE_TENSORS)}
-    return ForeignTensors(rest, library)
+clip_matcher = _matcher(clip, "hf clip text", _clip)
+siglip_matcher = _matcher(siglip, "hf siglip text", _siglip)
 
 
 def _texts(settings: Settings, weights: ForeignTensors) -> tuple[dict[str, Any], State]:
