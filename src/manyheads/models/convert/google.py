@@ -8,8 +8,8 @@ from itertools import count
 import torch
 
 from manyheads.errors import UsageError
-from manyheads.models.convert import resnet_v2_weights
 from manyheads.models.convert.converter import Converter, Names, keys, name_map
+from manyheads.models.convert.convolutional_weights import bit_of_timm
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
 from manyheads.models.convert.layers import prefixed
 from manyheads.models.convert.vit_weights import BACKBONE, vit_of_timm
@@ -87,7 +87,7 @@ def _bit(settings: Settings, tensors: Tensors) -> tuple[ResNetV2Config, State]:
         **_stages(weights, name_map("google bit"), "stages"),
     }
     weights.finish()
-    return resnet_v2_weights.from_timm(settings, named)
+    return bit_of_timm(settings, named)
 
 
 def _stages(weights: ForeignTensors, names: Names, ours: str) -> State:

@@ -48,6 +48,7 @@ class _Taken(NamedTuple):
     state: State
     positions: Tensor
     fields: dict[str, Any]  # of the Config, as far as the encoder's tensors show them
+    gated: bool
 
 
 def _take(
@@ -55,17 +56,23 @@ def _take(
     inner: str,
     names: Names,
     tokens: Sequence[str],
-    *,
     ours: str = "patches.project",
-    normed: bool = False,
-    gated: bool = False,
-    scaled: bool = False,
+    gated: bool | None = None,
+    scaled: bool | None = None,
 ) -> _Taken:
-    """Take patches, the tokens in front of them, positions and blocks.
+    """Take patches, the tokens in front of them, positions and blocks; `inner` begins all names.
 
-    Names of tensors begin with `inner`. Where a norm stands in front of the blocks (`normed`),
-    patches have no bias; `gated` and `scaled` are those of `encoder_blocks`.
+    Tensors show whether a norm stands in front of the blocks, and then patches have no bias; and,
+    unless it is said, whether feed-forward parts are SwiGLU (`gated`, with gate and values in one),
+    and whether branches have gains (`scaled`).
     """
+    layers = f"{inner}{names['layers']}"
+    normed = f"{inner}{names.get('before')}.weight" in weights
+    if scaled is None:
+        scaled = "gains" in names and f"{layers}0.{names['gains'][0]}" in weights
+    if gated is None:
+        both, last = (weights.shape(f"{layers}0.{n}.weight") for n in names.get("gated", ("", "")))
+        gated = bool(both) and both[:1] == tuple(2 * each for each in last[1:])
     kernel, state = patches(weights, f"{inner}{names['patches']}", ours, bias=not normed)
     front = [weights.take(f"{inner}{each}") for each in tokens]
     if front:
@@ -73,7 +80,6 @@ def _take(
     positions = weights.take(f"{inner}{names['positions']}").flatten(0, -2)
     if normed:
         state |= weights.module(f"{inner}{names['before']}", "embedding_norm")
-    layers = f"{inner}{names['layers']}"
     depth = encoder_blocks(weights, layers, state, names, gated=gated, scaled=scaled)
     fields = {
         "channels": kernel.shape[1],
@@ -83,8 +89,9 @@ def _take(
         "ffn_dim": len(state["encoder.blocks.0.feedforward.expand.bias"]),
         "embedding_norm": normed,
         "patch_bias": not normed,
+        "layer_scale": LAYER_SCALE if scaled else 0.0,
     }
-    return _Taken(state, positions, fields | ({"layer_scale": LAYER_SCALE} if scaled else {}))
+    return _Taken(state, positions, fields, gated)
 
 
 def _made(kind: type[V], taken: _Taken, extra: int, fields: Settings) -> tuple[V, State]:
@@ -116,9 +123,10 @@ def _plain(settings: Settings, weights: ForeignTensors, names: Names) -> Made[Vi
     distillation token is a register. DINOv2's registers have no positions.
     """
     inner, tokens = weights.within(names["within"]), [*names["tokens"]]
-    placed, gated, scaled = len(tokens), settings.get("use_swiglu_ffn", False), "gains" in names
+    placed, scaled = len(tokens), "gains" in names
     if f"{inner}{names.get('registers')}" in weights:
         tokens.append(names["registers"])
+    gated = settings.get("use_swiglu_ffn", False)
     taken = _take(weights, inner, names, tokens, gated=gated, scaled=scaled)
     state, fields = taken.state, _of_hf(settings)
     weights.skip([f"{inner}embeddings.mask_token"])  # of use in pre-training only
@@ -156,7 +164,7 @@ def clip(settings: Settings, weights: ForeignTensors) -> Made[VitConfig]:
     The projection is a head without a bias.
     """
     inner = _without_texts(weights)
-    taken = _take(weights, inner, CLIP, CLIP["tokens"], normed=True)
+    taken = _take(weights, inner, CLIP, CLIP["tokens"])
     state, parts = taken.state, {"pool": "class", "pool_norm": "after"}
     if "classifier.weight" in weights:
         state |= weights.module("classifier", "head")
@@ -208,36 +216,16 @@ def _without_texts(weights: ForeignTensors) -> str:
 # --- timm, and what is read through its names ---------------------------------------------------
 
 
-def _encoder_of_timm(
-    weights: ForeignTensors, names: Names, tokens: Sequence[str], ours: str = "patches.project"
-) -> _Taken:
-    """Take an encoder, whose tensors show which parts it has."""
-    fc1, fc2 = weights.shape("blocks.0.mlp.fc1.weight"), weights.shape("blocks.0.mlp.fc2.weight")
-    gated = bool(fc1) and fc1[:1] == tuple(2 * each for each in fc2[1:])  # gate and values in one
-    taken = _take(
-        weights,
-        "",
-        names,
-        tokens,
-        ours=ours,
-        normed="norm_pre.weight" in weights,
-        gated=gated,
-        scaled="blocks.0.ls1.gamma" in weights,
-    )
-    return taken._replace(fields=taken.fields | ({"activation": "swiglu"} if gated else {}))
-
-
 def _of_timm(settings: Settings, taken: _Taken) -> dict[str, Any]:
-    """Read what no tensor shows: heads, the activation unless it is a gate, and epsilon."""
-    usual = {"activation": ACTIVATION_NAMES[settings["act_layer"] or "gelu"]}
-    return {"heads": settings["num_heads"], "norm_eps": settings["norm_eps"]} | (
-        {} if "activation" in taken.fields else usual
-    )
+    """Read what no tensor shows: heads, epsilon, and the activation unless it is a gate."""
+    named = "swiglu" if taken.gated else ACTIVATION_NAMES[settings["act_layer"] or "gelu"]
+    heads, eps = settings["num_heads"], settings["norm_eps"]
+    return {"heads": heads, "activation": named, "norm_eps": eps}
 
 
 def _deit(settings: Settings, weights: ForeignTensors, names: Names) -> Made[DeitConfig]:
     """Map a VisionTransformerDistilled; without the distillation token it is a plain ViT."""
-    taken = _encoder_of_timm(weights, names, names["distilled"])
+    taken = _take(weights, "", names, names["distilled"])
     for theirs, ours in names["heads"].items():
         taken.state.update(weights.module(theirs, ours))
     size = height_width(settings["img_size"])
@@ -258,7 +246,7 @@ def _vit(settings: Settings, weights: ForeignTensors, names: Names) -> Made[VitC
     has_token, after = "cls_token" in weights, "fc_norm.weight" in weights
     tokens = [name for name in names["tokens"] if name in weights]
     ours = "patches.patches.project" if hybrid else "patches.project"
-    taken = _encoder_of_timm(weights, names, tokens, ours)
+    taken = _take(weights, "", names, tokens, ours)
     state = taken.state
     state |= before
     extra = state["pool.token"].shape[1] if tokens else 0
@@ -290,12 +278,12 @@ def _vit(settings: Settings, weights: ForeignTensors, names: Names) -> Made[VitC
             "representation": representation,
         }
     )
-    if "activation" in taken.fields and settings["act_layer"] not in (None, "silu", "swish"):
+    if taken.gated and settings["act_layer"] not in (None, "silu", "swish"):
         raise UsageError(
             f"This timm ViT has gates of act_layer {settings['act_layer']!r}; only 'silu' is "
             "supported."
         )
-    if "layer_scale" in taken.fields:
+    if taken.fields["layer_scale"]:
         fields["layer_scale"] = settings.get("init_values") or LAYER_SCALE
     # With no_embed_class the tokens in front have no positions.
     if hybrid:
