@@ -99,7 +99,7 @@ MEMBERS = ("name", "engine", "quantizations", "suffix", "standalone", "takes", "
 # An exporter, or the module and the name of one, which is imported when it is first chosen.
 EXPORTERS: dict[str, Exporter | str] = {
     "ctranslate2": "manyheads.engines.ctranslate2.exporter:EXPORTER",
-    "onnx": "manyheads.engines.onnx.graph_files:EXPORTER",
+    "onnx": "manyheads.engines.onnx.exporter:EXPORTER",
     "openvino": "manyheads.engines.openvino.exporter:EXPORTER",
     "web": "manyheads.engines.web.exporter:EXPORTER",
 }

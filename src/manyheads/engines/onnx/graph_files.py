@@ -1,11 +1,9 @@
-"""The target "onnx": a folder's graphs as files, one .onnx each, and graphs.json about them."""
+"""A model folder's graphs as files: one .onnx each, and graphs.json, which describes them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from manyheads.engines.engine import need
-from manyheads.engines.exporter import Exported, ExportOptions, Target
 from manyheads.engines.onnx.graph_tracing import OPSET, trace
 from manyheads.errors import FolderError, UsageError
 from manyheads.models.exported_graphs import Graph
@@ -14,7 +12,6 @@ from manyheads.project.recipe_limits import short
 from manyheads.project.registry import find_task
 from manyheads.strict_json import dumps
 
-PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 GRAPHS = "graphs.json"
 FORMAT = 1
 
@@ -113,25 +110,3 @@ def describe(folder: ModelFolder) -> dict[str, str]:
             "a sigmoid each" if classes.multi_label else "softmax over classes"
         )
     return said
-
-
-def export(folder: ModelFolder, out: Path, options: ExportOptions) -> Exported:
-    """Write each graph of a model into the empty folder `out`, as an .onnx file.
-
-    Raises:
-        MissingExtraError: onnx, onnxscript or onnxruntime is not installed.
-        UsageError: a part of the model is no graph, or one file cannot hold the model.
-    """
-    versions = need(PACKAGES, extra="onnx")
-    made = write_graphs(folder, out)
-    files = [each.name for each in out.iterdir() if each.name != GRAPHS]
-    if options.one_file and len(files) > 1:
-        raise UsageError(
-            f"{folder.name} is {len(files)} files, {', '.join(sorted(files))}: give a folder "
-            "as `out`, or leave it out."
-        )
-    said = ", ".join(f"{each.file} ({', '.join(each.inputs[:2])})" for each in made.values())
-    return Exported(versions, (f"graphs: {said}",) if len(made) > 1 else ())
-
-
-EXPORTER = Target("onnx", "onnx", ("float32",), export, suffix=".onnx")
