@@ -10,9 +10,8 @@ from torch import Tensor, nn
 
 from manyheads.data.images.image_set import Preprocessing
 from manyheads.engines.onnx.graph_tracing import trace
-from manyheads.engines.openvino.engine import OpenVinoSession
+from manyheads.engines.openvino.engine import OpenVinoSession, openvino
 from manyheads.engines.openvino.exporter import faster, quantized
-from manyheads.engines.openvino.library import openvino
 from manyheads.models.model_config import ImageConfig
 
 OPENVINO: tuple[Literal["fp32", "bf16", "int8"], ...] = ("fp32", "bf16", "int8")

@@ -21,7 +21,7 @@ from benchmarks.peers import import_peer, transformers_library
 from benchmarks.references import stored
 from manyheads.errors import UsageError
 from manyheads.models.convert import families
-from manyheads.models.convert import timm as ours
+from manyheads.models.convert import vit_weights as ours
 from manyheads.models.convert.families import CONVERTERS
 from manyheads.models.convert.names import understand
 from manyheads.models.presets import build
@@ -152,7 +152,7 @@ def misread() -> float:
             family, said = understand(name, families.TIMM)
         except UsageError:
             continue
-        if family.convert not in (ours.vit, ours.deit):
+        if family.convert not in (ours.vit_of_timm, ours.deit_of_timm):
             continue
         with torch.device("meta"):
             model = timm.create_model(name)

@@ -4,7 +4,7 @@ from collections.abc import MutableMapping, Sequence
 from importlib import import_module
 from typing import Any, TypeVar
 
-from manyheads.errors import UsageError
+from manyheads.errors import UsageError, nearest
 
 V = TypeVar("V")
 
@@ -34,13 +34,18 @@ def register(
     table[name] = entry
 
 
-def imported(table: dict[str, Any], name: str) -> Any:
-    """Look up an entry; one that is "module:member" is imported when it is first asked for."""
-    found = table[name]
-    if isinstance(found, str):
-        module, _, member = found.partition(":")
-        table[name] = found = getattr(import_module(module), member)
-    return found
+def found(table: dict[str, Any], name: str, none: str, known: str) -> Any:
+    """Look up an entry; one that is "module:member" is imported when it is first asked for.
+
+    Raises:
+        UsageError: there is none; in words `none`, and `known` is what the others are.
+    """
+    if name not in table:
+        raise UsageError(f"{none} {name!r}{nearest(name, table)}{known}: {', '.join(table)}.")
+    if isinstance(entry := table[name], str):
+        module, _, member = entry.partition(":")
+        table[name] = getattr(import_module(module), member)
+    return table[name]
 
 
 def checked_ending(ending: str) -> str:

@@ -11,8 +11,8 @@ import manyheads
 from manyheads.asks.export_request import ParityRequest
 from manyheads.engine_export import export
 from manyheads.engines.exporter import ExportOptions
+from manyheads.engines.openvino.engine import TELEMETRY
 from manyheads.engines.openvino.exporter import EXPORTER
-from manyheads.engines.openvino.library import TELEMETRY
 from manyheads.errors import FolderError, MissingExtraError, UsageError
 from manyheads.measure.parity_inputs import examples_to_compare
 from manyheads.predict.task_pipeline import pipeline_of

@@ -14,7 +14,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from manyheads.errors import UsageError
-from manyheads.models.convert import hf
+from manyheads.models.convert import vit_weights
 from manyheads.models.convert.converter import Converter
 from manyheads.models.convert.families import CONVERTERS
 from manyheads.models.presets import build
@@ -84,7 +84,7 @@ def test_every_recorded_file_is_tested() -> None:
 
 def test_the_whole_configuration_is_read() -> None:
     golden = load("hf-vit")
-    config, _ = hf.vit(golden.config, golden.tensors)
+    config, _ = vit_weights.vit_of_hf(golden.config, golden.tensors)
     assert config == VitConfig(
         height=8,
         width=12,

@@ -14,7 +14,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from manyheads.errors import UsageError
-from manyheads.models.convert import timm, torchvision
+from manyheads.models.convert import vit_weights
 from manyheads.models.convert.families import CONVERTERS
 from manyheads.models.presets import build
 from manyheads.models.resize import resize
@@ -101,7 +101,7 @@ def test_a_renamed_model_of_another_width_is_refused() -> None:
     """The name says how many heads there are: those of another model would be a wrong answer."""
     golden = load("timm-vit-patch-mean")
     with pytest.raises(UsageError, match="embed_dim 768, but its tensors have 8"):
-        timm.vit(golden.settings | {"embed_dim": 768}, golden.tensors)
+        vit_weights.vit_of_timm(golden.settings | {"embed_dim": 768}, golden.tensors)
 
 
 @pytest.mark.parametrize(
@@ -143,13 +143,13 @@ def test_a_grid_is_square_unless_somebody_says_otherwise() -> None:
     golden = load("timm-vit-resized")  # 2 x 3 patches of 4 pixels, and a class token
     settings = {"num_heads": 2, "img_size": 224}
     with pytest.raises(UsageError, match="7 positions"):
-        timm.vit(settings, golden.tensors)
-    config, _ = timm.vit(settings | {"wanted_size": (8, 12)}, golden.tensors)
+        vit_weights.vit_of_timm(settings, golden.tensors)
+    config, _ = vit_weights.vit_of_timm(settings | {"wanted_size": (8, 12)}, golden.tensors)
     assert (config.height, config.width) == (8, 12)
 
 
 def test_weights_tuned_at_another_size_than_the_name_says() -> None:
     """A square number of positions says the size itself."""
     golden = load("torchvision-vit-resized")
-    config, _ = torchvision.vit({"num_heads": 2, "img_size": 224}, golden.tensors)
+    config, _ = vit_weights.vit_of_torchvision({"num_heads": 2, "img_size": 224}, golden.tensors)
     assert (config.height, config.width) == (8, 8)

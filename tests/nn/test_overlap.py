@@ -3,7 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from manyheads.nn.vision.overlap import OverlappingPatches
+from manyheads.nn.vision.patch import OverlappingPatches
 
 
 def test_a_convolution_and_a_norm() -> None:

@@ -28,8 +28,7 @@ from manyheads.nn.recording.tracking import (
 )
 from manyheads.nn.vision.mbconv import SqueezeExcitation
 from manyheads.nn.vision.merge import PatchMerging
-from manyheads.nn.vision.overlap import OverlappingPatches
-from manyheads.nn.vision.patch import ConvPatches, LinearPatches, pad_to_patches
+from manyheads.nn.vision.patch import ConvPatches, LinearPatches, OverlappingPatches, pad_to_patches
 from manyheads.nn.vision.stem import ConvStem
 from tests.small import CCTS, HYBRIDS, STAGED, TRANSFORMERS, VITS, inputs, randomise
 

@@ -23,10 +23,11 @@ from manyheads.convert.preprocessing import (
 from manyheads.convert.sources import Source, assumed, nearest_preset, opened
 from manyheads.data.images.image_set import Mode
 from manyheads.errors import UsageError
-from manyheads.models.convert import families, timm
+from manyheads.models.convert import families
 from manyheads.models.convert.converter import Converter, table
 from manyheads.models.convert.foreign import State, Tensors
 from manyheads.models.convert.names import Family, Image, base_name, understand
+from manyheads.models.convert.vit_weights import vit_of_timm
 from manyheads.models.resize import resize
 from manyheads.models.sized_tables import Size
 from manyheads.project.base_recipe import CONVERTED
@@ -144,7 +145,7 @@ def _plan_timm(source: Source, architecture: str | None) -> _Plan:
         settings["img_size"] = prepared.size
         return _Plan(convert, settings | arguments, prepared._replace(size=None), name, [])
     image, size = family.image, settings.get("img_size", 224)
-    if convert is timm.vit and size > 256:  # as all of this kind that were tuned at larger sizes
+    if convert is vit_of_timm and size > 256:  # as all of this kind that were tuned at larger sizes
         image = replace(image, crop=1.0)
     return _Plan(convert, settings | arguments, from_default(image), name, [assumed(name)])
 

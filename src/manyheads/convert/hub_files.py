@@ -21,7 +21,6 @@ from manyheads.version import __version__
 DOWNLOADS = "hf-downloads"  # in the cache
 TIMEOUT = 30  # seconds without an answer about a repository
 LARGE = 1 << 22  # bytes of a file whose progress is shown
-BLOCK = 1 << 20
 TOKEN = (
     "set HF_TOKEN to an access token of yours (https://huggingface.co/settings/tokens), and try "
     "again"
@@ -91,8 +90,7 @@ class Repository:
         expected = file.lfs.sha256 if file.lfs else file.blob_id
         digest = hashlib.sha256() if file.lfs else hashlib.sha1(b"blob %d\0" % file.size)
         with part.open("rb") as content:
-            while block := content.read(BLOCK):
-                digest.update(block)
+            hashlib.file_digest(content, lambda: digest)
         if digest.hexdigest() != expected:
             part.unlink()
             raise DataError(

@@ -12,9 +12,9 @@ from typing import Any, Protocol, cast
 import torch
 from torch import nn
 
-from manyheads.errors import MissingExtraError, UsageError, nearest
+from manyheads.errors import MissingExtraError, UsageError
 from manyheads.project.folder import ModelFolder
-from manyheads.registration import imported, register
+from manyheads.registration import found, register
 from manyheads.train.device import find_device, inference_threads, limited_threads, memory_errors
 
 TOO_LARGE = (
@@ -141,10 +141,7 @@ def find_engine(name: str) -> type[Engine]:
     Raises:
         UsageError: no such engine.
     """
-    if name not in ENGINES:
-        hint = nearest(name, ENGINES)
-        raise UsageError(f"There is no engine {name!r}{hint}Engines: {', '.join(ENGINES)}.")
-    return cast(type[Engine], imported(ENGINES, name))
+    return cast(type[Engine], found(ENGINES, name, "There is no engine", "Engines"))
 
 
 def need(packages: Sequence[str], *, extra: str) -> dict[str, str]:

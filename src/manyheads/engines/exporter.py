@@ -6,9 +6,9 @@ from typing import NamedTuple, Protocol, cast
 
 from manyheads.data.images.image_set import ImageSet
 from manyheads.engines.engine_parity import Parity
-from manyheads.errors import UsageError, nearest
+from manyheads.errors import UsageError
 from manyheads.project.folder import ModelFolder
-from manyheads.registration import imported, register
+from manyheads.registration import found, register
 
 
 def no_images() -> ImageSet:
@@ -82,6 +82,18 @@ class Exporter(Protocol):
         """
 
 
+class Target(NamedTuple):
+    """An exporter of the package: the members of `Exporter`."""
+
+    name: str
+    engine: str
+    quantizations: tuple[str, ...]
+    export: Callable[[ModelFolder, Path, ExportOptions], Exported]
+    suffix: str | None = None
+    standalone: bool = False
+    takes: tuple[str, ...] = ()
+
+
 MEMBERS = ("name", "engine", "quantizations", "suffix", "standalone", "takes", "export")
 
 # An exporter, or the module and the name of one, which is imported when it is first chosen.
@@ -114,9 +126,5 @@ def find_exporter(name: str) -> Exporter:
     Raises:
         UsageError: no such target.
     """
-    if name not in EXPORTERS:
-        raise UsageError(
-            f"There is nothing to export to by the name {name!r}{nearest(name, EXPORTERS)}"
-            f"Targets: {', '.join(EXPORTERS)}."
-        )
-    return cast(Exporter, imported(EXPORTERS, name))
+    none = "There is nothing to export to by the name"
+    return cast(Exporter, found(EXPORTERS, name, none, "Targets"))

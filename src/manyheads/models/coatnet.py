@@ -20,8 +20,7 @@ from manyheads.models.model_config import ImageConfig
 from manyheads.models.sized_tables import SizedTable, stage_tables
 from manyheads.nn.attention.attention import MultiHeadAttention
 from manyheads.nn.attention.relative import RelativeAttention
-from manyheads.nn.blocks.block import AttentionBlock
-from manyheads.nn.blocks.grid_block import GridBlock
+from manyheads.nn.blocks.block import AttentionBlock, GridBlock
 from manyheads.nn.layers.feedforward import FeedForward
 from manyheads.nn.layers.grid import to_map, to_tokens
 from manyheads.nn.layers.head import Head

@@ -12,7 +12,7 @@ from torch import nn
 
 from manyheads.models.model_config import ImageConfig, check_stages
 from manyheads.nn.attention.conv import ConvProjectedAttention
-from manyheads.nn.blocks.grid_block import GridBlock
+from manyheads.nn.blocks.block import GridBlock
 from manyheads.nn.blocks.pool import ClassToken, MeanPool
 from manyheads.nn.layers import initial_weights as initial
 from manyheads.nn.layers.dropout import Dropout
@@ -24,7 +24,7 @@ from manyheads.nn.layers.stochastic_depth import stage_decay
 from manyheads.nn.recording.trace import LayerId
 from manyheads.nn.recording.tracking import start_image
 from manyheads.nn.shapes import ClassScores, Grid, Images, Tokens
-from manyheads.nn.vision.overlap import OverlappingPatches
+from manyheads.nn.vision.patch import OverlappingPatches
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from manyheads.models.model_config import ImageConfig, check_stages
 from manyheads.models.sized_tables import SizedTable, stage_tables
 from manyheads.nn.attention.attention import MultiHeadAttention
 from manyheads.nn.attention.window import Edges, WindowedAttention
-from manyheads.nn.blocks.grid_block import GridBlock
+from manyheads.nn.blocks.block import GridBlock
 from manyheads.nn.layers import initial_weights as initial
 from manyheads.nn.layers.dropout import Dropout
 from manyheads.nn.layers.feedforward import FeedForward

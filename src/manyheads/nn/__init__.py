@@ -11,8 +11,7 @@ HOMES = {
     "nn.attention.rotary": "Rotary",
     "nn.attention.softmax": "attention_weights",
     "nn.attention.window": "WindowedAttention",
-    "nn.blocks.block": "DecoderBlock EncoderBlock",
-    "nn.blocks.grid_block": "GridBlock",
+    "nn.blocks.block": "DecoderBlock EncoderBlock GridBlock",
     "nn.blocks.pool": (
         "AttentionPool ClassAndMeanPool ClassToken MeanPool PatchMeanPool SequencePool TwoTokens"
     ),
@@ -44,8 +43,7 @@ HOMES = {
     ),
     "nn.rnn": "GRU LSTM RNN Recurrent RecurrentStack",
     "nn.vision.merge": "PatchMerging",
-    "nn.vision.overlap": "OverlappingPatches",
-    "nn.vision.patch": "ConvPatches LinearPatches",
+    "nn.vision.patch": "ConvPatches LinearPatches OverlappingPatches",
     "nn.vision.stem": "ConvStem",
 }
 __all__, __getattr__, __dir__ = lazy(__name__, HOMES)

@@ -17,8 +17,7 @@ from manyheads.nn.attention.relative import (
 from manyheads.nn.attention.rotary import Rotary
 from manyheads.nn.attention.softmax import attention_weights
 from manyheads.nn.attention.window import WindowedAttention
-from manyheads.nn.blocks.block import DecoderBlock, EncoderBlock
-from manyheads.nn.blocks.grid_block import GridBlock
+from manyheads.nn.blocks.block import DecoderBlock, EncoderBlock, GridBlock
 from manyheads.nn.blocks.pool import (
     AttentionPool,
     ClassAndMeanPool,
@@ -72,8 +71,7 @@ from manyheads.nn.recording.tracking import (
 )
 from manyheads.nn.rnn import GRU, LSTM, RNN, Recurrent, RecurrentStack
 from manyheads.nn.vision.merge import PatchMerging
-from manyheads.nn.vision.overlap import OverlappingPatches
-from manyheads.nn.vision.patch import ConvPatches, LinearPatches
+from manyheads.nn.vision.patch import ConvPatches, LinearPatches, OverlappingPatches
 from manyheads.nn.vision.stem import ConvStem
 
 __all__ = ["ALL", "GRU", "LSTM", "RNN", "AdditiveScore", "AttentionContext", "AttentionPool"]

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from manyheads.data.tokenizers.tokenizer import TextTokenizer
-from manyheads.engines.exporter import Exported, ExportOptions
+from manyheads.engines.exporter import Exported, ExportOptions, Target
 from manyheads.errors import UsageError
 from manyheads.models.convert.ctranslate2 import library, to_ctranslate2
 from manyheads.models.transformer import TransformerConfig
@@ -15,44 +15,34 @@ PREFIX = 1024  # tokens that an output may have besides those that its source al
 Names = tuple[list[str], list[str]]  # tokens of the source, of the target: all different
 
 
-class CTranslate2Exporter:
-    """Encoder-decoder Transformers in float32, bfloat16 or int8."""
+def export(folder: ModelFolder, out: Path, options: ExportOptions) -> Exported:
+    """Write an encoder-decoder Transformer and its vocabularies.
 
-    name = NAME
-    engine = NAME
-    quantizations = ("float32", "bfloat16", "int8")
-    suffix = None
-    standalone = False
-    takes = ()
-
-    def export(self, folder: ModelFolder, out: Path, options: ExportOptions) -> Exported:
-        """Write the model and its vocabularies.
-
-        Raises:
-            MissingExtraError: CTranslate2 is not installed.
-            UsageError: it has no equivalent of a part of the model.
-        """
-        config = exportable(folder)
-        package = library()
-        folder.model()  # weights that are damaged, or do not fit, are refused
-        source, target = token_names(folder)
-        spec = to_ctranslate2(
-            config,
-            read_weights(folder.path / "model.safetensors"),
-            source,
-            target,
-            positions=positions(folder, config),
+    Raises:
+        MissingExtraError: CTranslate2 is not installed.
+        UsageError: it has no equivalent of a part of the model.
+    """
+    config = exportable(folder)
+    package = library()
+    folder.model()  # weights that are damaged, or do not fit, are refused
+    source, target = token_names(folder)
+    spec = to_ctranslate2(
+        config,
+        read_weights(folder.path / "model.safetensors"),
+        source,
+        target,
+        positions=positions(folder, config),
+    )
+    spec.optimize(None if options.quantization == "float32" else options.quantization)
+    spec.save(str(out))
+    computes = package.get_supported_compute_types("cpu")
+    remarks: tuple[str, ...] = ()
+    if options.quantization == "bfloat16" and "bfloat16" not in computes:
+        remarks = (
+            "this build of CTranslate2 does not compute in bfloat16 on a CPU: the weights take "
+            "half the room on the disk, and computing is float32.",
         )
-        spec.optimize(None if options.quantization == "float32" else options.quantization)
-        spec.save(str(out))
-        computes = package.get_supported_compute_types("cpu")
-        remarks: tuple[str, ...] = ()
-        if options.quantization == "bfloat16" and "bfloat16" not in computes:
-            remarks = (
-                "this build of CTranslate2 does not compute in bfloat16 on a CPU: the weights take "
-                "half the room on the disk, and computing is float32.",
-            )
-        return Exported({"ctranslate2": package.__version__}, remarks)
+    return Exported({"ctranslate2": package.__version__}, remarks)
 
 
 def positions(folder: ModelFolder, config: TransformerConfig) -> int:
@@ -97,4 +87,4 @@ def _names(tokenizer: TextTokenizer, size: int) -> list[str]:
     return list(names)
 
 
-EXPORTER = CTranslate2Exporter()
+EXPORTER = Target(NAME, NAME, ("float32", "bfloat16", "int8"), export)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from manyheads.engines.engine import need
-from manyheads.engines.exporter import Exported, ExportOptions
+from manyheads.engines.exporter import Exported, ExportOptions, Target
 from manyheads.engines.onnx.graph_files import GRAPHS, write_graphs
 from manyheads.errors import UsageError
 from manyheads.project.folder import ModelFolder
@@ -11,33 +11,23 @@ from manyheads.project.folder import ModelFolder
 PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 
 
-class OnnxExporter:
-    """Writes each graph of a model as an .onnx file."""
+def export(folder: ModelFolder, out: Path, options: ExportOptions) -> Exported:
+    """Write each graph of a model into the empty folder `out`, as an .onnx file.
 
-    name = "onnx"
-    engine = "onnx"
-    quantizations = ("float32",)
-    suffix = ".onnx"
-    standalone = False
-    takes = ()
-
-    def export(self, folder: ModelFolder, out: Path, options: ExportOptions) -> Exported:
-        """Write the graphs into the empty folder `out`.
-
-        Raises:
-            MissingExtraError: onnx, onnxscript or onnxruntime is not installed.
-            UsageError: a part of the model is no graph, or one file cannot hold the model.
-        """
-        versions = need(PACKAGES, extra="onnx")
-        made = write_graphs(folder, out)
-        files = [each.name for each in out.iterdir() if each.name != GRAPHS]
-        if options.one_file and len(files) > 1:
-            raise UsageError(
-                f"{folder.name} is {len(files)} files, {', '.join(sorted(files))}: give a folder "
-                "as `out`, or leave it out."
-            )
-        said = ", ".join(f"{each.file} ({', '.join(each.inputs[:2])})" for each in made.values())
-        return Exported(versions, (f"graphs: {said}",) if len(made) > 1 else ())
+    Raises:
+        MissingExtraError: onnx, onnxscript or onnxruntime is not installed.
+        UsageError: a part of the model is no graph, or one file cannot hold the model.
+    """
+    versions = need(PACKAGES, extra="onnx")
+    made = write_graphs(folder, out)
+    files = [each.name for each in out.iterdir() if each.name != GRAPHS]
+    if options.one_file and len(files) > 1:
+        raise UsageError(
+            f"{folder.name} is {len(files)} files, {', '.join(sorted(files))}: give a folder "
+            "as `out`, or leave it out."
+        )
+    said = ", ".join(f"{each.file} ({', '.join(each.inputs[:2])})" for each in made.values())
+    return Exported(versions, (f"graphs: {said}",) if len(made) > 1 else ())
 
 
-EXPORTER = OnnxExporter()
+EXPORTER = Target("onnx", "onnx", ("float32",), export, suffix=".onnx")

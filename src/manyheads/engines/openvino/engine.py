@@ -1,22 +1,47 @@
-"""OpenVINO as an engine."""
+"""OpenVINO as an engine; it and NNCF are imported without their telemetry."""
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from manyheads.engines.engine import need
 from manyheads.engines.onnx.engine import GraphEngine
 from manyheads.engines.onnx.graph_models import Session
-from manyheads.engines.openvino.library import openvino
 from manyheads.errors import FolderError
 from manyheads.project.folder import read_json
 
+TELEMETRY = "openvino_telemetry"
 PRECISION = "precision.json"
 # What OpenVINO is told to compute in; it would take bfloat16 by itself where a processor has it.
 HINTS = {"float32": "f32", "bfloat16": "bf16"}
+
+
+def openvino(name: str = "openvino") -> ModuleType:
+    """Import OpenVINO, or "nncf", which quantizes.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
+    need(["openvino", name], extra="openvino")
+    # Both report their use to their makers by this package, and work without it.
+    hidden = TELEMETRY not in sys.modules
+    if hidden:
+        sys.modules[TELEMETRY] = None  # type: ignore[assignment]
+    try:
+        if name == "nncf":
+            import nncf as found
+        else:
+            import openvino as found
+        return found
+    finally:
+        if hidden:
+            sys.modules.pop(TELEMETRY, None)
 
 
 class OpenVinoSession:

@@ -16,10 +16,9 @@ from torch import Tensor
 from manyheads.data.even_sample import evenly_spaced
 from manyheads.data.images.image_set import Preprocessing, read_unlabelled
 from manyheads.engines.engine import need
-from manyheads.engines.exporter import Exported, ExportOptions
+from manyheads.engines.exporter import Exported, ExportOptions, Target
 from manyheads.engines.onnx.graph_files import write_graphs, write_listing
-from manyheads.engines.openvino.engine import PRECISION, OpenVinoSession
-from manyheads.engines.openvino.library import openvino
+from manyheads.engines.openvino.engine import PRECISION, OpenVinoSession, openvino
 from manyheads.errors import ManyheadsError, UsageError
 from manyheads.project.folder import ModelFolder, write_json
 from manyheads.project.registry import find_task
@@ -29,63 +28,53 @@ BATCH, RUNS = 8, 7  # of the measurement that chooses between float32 and bfloat
 GAIN = 1.05  # times as fast as float32 must bfloat16 be to be chosen
 
 
-class OpenVinoExporter:
-    """Writes each graph of an image model in OpenVINO's format."""
+def export(folder: ModelFolder, out: Path, options: ExportOptions) -> Exported:
+    """Write each graph of an image model into the empty folder `out`, in OpenVINO's format.
 
-    name = "openvino"
-    engine = "openvino"
-    quantizations = ("float32", "bfloat16", "auto", "int8")
-    suffix = None
-    standalone = False
-    takes = ("calibrate",)
-
-    def export(self, folder: ModelFolder, out: Path, options: ExportOptions) -> Exported:
-        """Write the graphs into the empty folder `out`.
-
-        Raises:
-            MissingExtraError: OpenVINO or, for int8, NNCF is not installed.
-            UsageError: the model reads no images of one size; there are no images to calibrate on.
-        """
-        packages = ["openvino", "onnx", "onnxscript", *["nncf"] * (options.quantization == "int8")]
-        versions = need(packages, extra="openvino")
-        preprocessing = find_task(folder.recipe.task).predictor.image_input(folder)
-        if preprocessing is None:
-            raise UsageError(
-                f"{folder.name} does not look at images of one size: for it there are the targets "
-                "ctranslate2 and onnx."
-            )
-        int8 = options.quantization == "int8"
-        if options.calibration is not None and not int8:
-            raise UsageError("Only int8 is calibrated: leave out `calibrate`, or ask for int8.")
-        images, used = _calibration(preprocessing, options) if int8 else (None, ())
-        made = write_graphs(folder, out)
-        if "decoder" in made:
-            raise UsageError(
-                f"{folder.name} writes texts, and the target openvino is for models that classify "
-                "or compare images: take the target onnx."
-            )
-        remarks = []
-        precision = "bfloat16" if options.quantization == "bfloat16" else "float32"
-        for name, graph in made.items():
-            model = openvino().Core().read_model(str(out / graph.file))
-            of_images = "images" in graph.inputs
-            if of_images and images is not None:
-                model = quantized(model, images)
-                others = " of the validation data, measured on the others" if used else ""
-                remarks.append(f"{name}: int8, calibrated on {len(images)} images{others}")
-            elif images is not None:
-                remarks.append(f"{name}: float32, for only images are calibrated on")
-            if of_images and options.quantization in ("auto", "int8"):
-                precision, said = faster(model, preprocessing)
-                remarks.append(said)
-            (out / graph.file).unlink()
-            for weights in out.glob("*.data"):
-                weights.unlink()
-            made[name] = replace(graph, file=f"{name}.xml")
-            openvino().save_model(model, str(out / f"{name}.xml"), compress_to_fp16=False)
-        write_listing(out, made)
-        write_json(out / PRECISION, precision)
-        return Exported(versions, tuple(remarks), used=used)
+    Raises:
+        MissingExtraError: OpenVINO or, for int8, NNCF is not installed.
+        UsageError: the model reads no images of one size; there are no images to calibrate on.
+    """
+    packages = ["openvino", "onnx", "onnxscript", *["nncf"] * (options.quantization == "int8")]
+    versions = need(packages, extra="openvino")
+    preprocessing = find_task(folder.recipe.task).predictor.image_input(folder)
+    if preprocessing is None:
+        raise UsageError(
+            f"{folder.name} does not look at images of one size: for it there are the targets "
+            "ctranslate2 and onnx."
+        )
+    int8 = options.quantization == "int8"
+    if options.calibration is not None and not int8:
+        raise UsageError("Only int8 is calibrated: leave out `calibrate`, or ask for int8.")
+    images, used = _calibration(preprocessing, options) if int8 else (None, ())
+    made = write_graphs(folder, out)
+    if "decoder" in made:
+        raise UsageError(
+            f"{folder.name} writes texts, and the target openvino is for models that classify "
+            "or compare images: take the target onnx."
+        )
+    remarks = []
+    precision = "bfloat16" if options.quantization == "bfloat16" else "float32"
+    for name, graph in made.items():
+        model = openvino().Core().read_model(str(out / graph.file))
+        of_images = "images" in graph.inputs
+        if of_images and images is not None:
+            model = quantized(model, images)
+            others = " of the validation data, measured on the others" if used else ""
+            remarks.append(f"{name}: int8, calibrated on {len(images)} images{others}")
+        elif images is not None:
+            remarks.append(f"{name}: float32, for only images are calibrated on")
+        if of_images and options.quantization in ("auto", "int8"):
+            precision, said = faster(model, preprocessing)
+            remarks.append(said)
+        (out / graph.file).unlink()
+        for weights in out.glob("*.data"):
+            weights.unlink()
+        made[name] = replace(graph, file=f"{name}.xml")
+        openvino().save_model(model, str(out / f"{name}.xml"), compress_to_fp16=False)
+    write_listing(out, made)
+    write_json(out / PRECISION, precision)
+    return Exported(versions, tuple(remarks), used=used)
 
 
 def _calibration(
@@ -151,4 +140,5 @@ def faster(model: Any, image: Preprocessing) -> tuple[str, str]:
     return chosen, f"{said}: {chosen} was taken"
 
 
-EXPORTER = OpenVinoExporter()
+QUANTIZATIONS = ("float32", "bfloat16", "auto", "int8")
+EXPORTER = Target("openvino", "openvino", QUANTIZATIONS, export, takes=("calibrate",))

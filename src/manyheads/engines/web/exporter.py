@@ -8,7 +8,7 @@ from typing import Any, cast
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.tokenizers.tokenizer import UNKNOWN, Tokenizer, byte_pieces
 from manyheads.engines.engine import need
-from manyheads.engines.exporter import Exported, ExportOptions
+from manyheads.engines.exporter import Exported, ExportOptions, Target
 from manyheads.engines.onnx.graph_files import write_graphs
 from manyheads.engines.web.runtime import copy_runtime
 from manyheads.errors import UsageError
@@ -22,39 +22,29 @@ MODES, NO_CURVES = ("RGB", "L"), ("nearest",)
 NEUTRAL = {"no_repeat_ngram": 0, "min_length": 0, "sample": False}
 
 
-class WebExporter:
-    """Writes a folder that a web server of files can serve as it is."""
+def export(folder: ModelFolder, out: Path, options: ExportOptions) -> Exported:
+    """Write the page into the empty folder `out`, which any web server of files can serve.
 
-    name = "web"
-    engine = "onnx"  # runs the same graphs; the page is compared with Python by the tests
-    quantizations = ("float32",)
-    suffix = None
-    standalone = True
-    takes = ("runtime",)
-
-    def export(self, folder: ModelFolder, out: Path, options: ExportOptions) -> Exported:
-        """Write the page into the empty folder `out`.
-
-        Raises:
-            MissingExtraError: onnx, onnxscript or onnxruntime is not installed.
-            NotFoundError: onnxruntime-web is not there.
-            UsageError: the page lacks something that the model needs, which is named.
-        """
-        versions = need(("onnx", "onnxscript", "onnxruntime"), extra="onnx")
-        about = describe_for_page(folder)
-        runtime = copy_runtime(out / "ort", options.runtime)
-        made = write_graphs(folder, out)
-        about["graphs"] = {
-            name: {"file": graph.file, "inputs": graph.inputs, "limits": graph.limits}
-            for name, graph in made.items()
-        }
-        write_json(out / MODEL, about)
-        for each in PAGE.iterdir():
-            shutil.copyfile(each, out / each.name)
-        served = (
-            "serve the folder to open it: python -m http.server --bind 127.0.0.1 --directory FOLDER"
-        )
-        return Exported(versions | {"onnxruntime-web": runtime}, (served,))
+    Raises:
+        MissingExtraError: onnx, onnxscript or onnxruntime is not installed.
+        NotFoundError: onnxruntime-web is not there.
+        UsageError: the page lacks something that the model needs, which is named.
+    """
+    versions = need(("onnx", "onnxscript", "onnxruntime"), extra="onnx")
+    about = describe_for_page(folder)
+    runtime = copy_runtime(out / "ort", options.runtime)
+    made = write_graphs(folder, out)
+    about["graphs"] = {
+        name: {"file": graph.file, "inputs": graph.inputs, "limits": graph.limits}
+        for name, graph in made.items()
+    }
+    write_json(out / MODEL, about)
+    for each in PAGE.iterdir():
+        shutil.copyfile(each, out / each.name)
+    served = (
+        "serve the folder to open it: python -m http.server --bind 127.0.0.1 --directory FOLDER"
+    )
+    return Exported(versions | {"onnxruntime-web": runtime}, (served,))
 
 
 def describe_for_page(folder: ModelFolder) -> dict[str, Any]:
@@ -122,4 +112,5 @@ def _refusal(folder: ModelFolder, why: str) -> UsageError:
     )
 
 
-EXPORTER = WebExporter()
+# ONNX Runtime runs the same graphs; the page is compared with Python by the tests.
+EXPORTER = Target("web", "onnx", ("float32",), export, standalone=True, takes=("runtime",))

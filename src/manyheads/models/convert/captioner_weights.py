@@ -15,19 +15,19 @@ from torch import Tensor
 
 from manyheads.errors import UsageError
 from manyheads.models.captioner import CaptionerConfig
-from manyheads.models.convert import clip_weights, dinov2_weights, hf
+from manyheads.models.convert import vit_weights as vits
 from manyheads.models.convert.converter import ACTIVATION_NAMES, Converter, keys, name_map, table
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
 from manyheads.models.convert.layers import packed, prefixed
 from manyheads.models.vit import VitConfig
 
 ENCODERS: dict[str, Converter[VitConfig]] = {
-    "clip_vision_model": clip_weights.clip,
-    "deit": hf.deit,
-    "dinov2": dinov2_weights.from_hf,
-    "dinov2_with_registers": dinov2_weights.from_hf,
-    "siglip_vision_model": clip_weights.siglip,
-    "vit": hf.vit,
+    "clip_vision_model": vits.clip,
+    "deit": vits.deit_of_hf,
+    "dinov2": vits.dinov2_of_hf,
+    "dinov2_with_registers": vits.dinov2_of_hf,
+    "siglip_vision_model": vits.siglip,
+    "vit": vits.vit_of_hf,
 }
 # Tensors behind the vectors that a decoder reads; a class token is in front of them.
 BEHIND = re.compile(r"head\.|representation\.|pool_norm\.|pool\.(?!token$)")

@@ -180,7 +180,8 @@ def converter(
 
 def name_map(name: str) -> Names:
     """Return what a library calls its modules, by our names or as its converter reads it."""
-    return dict(TABLES[name]["modules"])
+    own = TABLES[name]
+    return (name_map(own["like"]) if "like" in own else {}) | own.get("modules", {})
 
 
 @cache

@@ -3,12 +3,12 @@
 from typing import Any
 
 from manyheads.errors import UsageError
-from manyheads.models.convert import hf
-from manyheads.models.convert.converter import keys
+from manyheads.models.convert.converter import keys, name_map
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State
 from manyheads.models.convert.layers import height_width, packed, single
 from manyheads.models.cvt import CvtConfig
 
+BLOCK, QKV = name_map("hf vit")["block"], ("query", "key", "value")
 SINGLE = ("kernel_qkv", "padding_kv", "padding_q", "qkv_projection_method", "stride_q")
 
 
@@ -67,14 +67,14 @@ def from_hf(settings: Settings, weights: ForeignTensors) -> tuple[CvtConfig, Sta
 
 
 def _layer(weights: ForeignTensors, theirs: str, ours: str, heads: int) -> State:
-    state = weights.modules(theirs, ours, hf.LAYER)
+    state = weights.modules(theirs, ours, BLOCK)
     attention = f"{theirs}.attention.attention"
-    for part in hf.QKV:
+    for part in QKV:
         projection = f"{attention}.convolution_projection_{part}.convolution_projection"
         mine = f"{ours}.attention.{part}"
         state |= weights.convolution(f"{projection}.convolution", f"{mine}.convolve")
         state |= weights.batch_norm(f"{projection}.normalization", f"{mine}.norm")
-    qkv = [f"{attention}.projection_{part}" for part in hf.QKV]
+    qkv = [f"{attention}.projection_{part}" for part in QKV]
     state |= packed(weights, qkv, f"{ours}.attention.qkv")
     # Theirs divides scores by the root of the whole width, ours by that of a head's: the queries
     # take the difference.

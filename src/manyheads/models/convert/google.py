@@ -8,10 +8,11 @@ from itertools import count
 import torch
 
 from manyheads.errors import UsageError
-from manyheads.models.convert import resnet_v2_weights, timm
 from manyheads.models.convert.converter import Converter, Names, keys, name_map
+from manyheads.models.convert.convolutional_weights import bit_of_timm
 from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
 from manyheads.models.convert.layers import prefixed
+from manyheads.models.convert.vit_weights import BACKBONE, vit_of_timm
 from manyheads.models.resnet_v2 import ResNetV2Config
 from manyheads.models.vit import VitConfig
 
@@ -68,12 +69,12 @@ def _vit(settings: Settings, tensors: Tensors) -> tuple[VitConfig, State]:
         for name in ("qkv.weight", "qkv.bias"):
             named[f"{ours}.attn.{name}"] = torch.cat([each[name] for each in qkv])
     if "conv_root/kernel" in weights:
-        stem = timm.BACKBONE + (".stem" if "block1/unit1/conv1/kernel" in weights else "")
+        stem = BACKBONE + (".stem" if "block1/unit1/conv1/kernel" in weights else "")
         named |= _filters(weights, "conv_root", f"{stem}.conv")
         named |= _norm(weights, "gn_root", f"{stem}.norm")
-        named |= _stages(weights, name_map("google hybrid"), f"{timm.BACKBONE}.stages")
+        named |= _stages(weights, name_map("google hybrid"), f"{BACKBONE}.stages")
     weights.finish()
-    return timm.vit(dict(settings) | {"num_heads": heads}, named)
+    return vit_of_timm(dict(settings) | {"num_heads": heads}, named)
 
 
 def _bit(settings: Settings, tensors: Tensors) -> tuple[ResNetV2Config, State]:
@@ -86,7 +87,7 @@ def _bit(settings: Settings, tensors: Tensors) -> tuple[ResNetV2Config, State]:
         **_stages(weights, name_map("google bit"), "stages"),
     }
     weights.finish()
-    return resnet_v2_weights.from_timm(settings, named)
+    return bit_of_timm(settings, named)
 
 
 def _stages(weights: ForeignTensors, names: Names, ours: str) -> State:

@@ -8,13 +8,10 @@ import torch
 from torch import Tensor
 
 from manyheads.errors import UsageError
-from manyheads.models.convert.converter import ACTIVATION_NAMES
-from manyheads.models.convert.foreign import ForeignTensors, Settings, State, Tensors
+from manyheads.models.convert.foreign import ForeignTensors, State, Tensors
 from manyheads.nn.shapes import Grid
 
 Size = int | Sequence[int]  # of an image: one number, or height and width
-MLP = {"mlp.fc1": "feedforward.expand", "mlp.fc2": "feedforward.contract"}  # of timm and others
-LAYER_SCALE = 1e-5  # at first, where a file does not say it: of use only to train anew
 
 
 def prefixed(tensors: Tensors, prefix: str) -> State:
@@ -44,8 +41,10 @@ def encoder_blocks(
     weights: ForeignTensors,
     theirs: str,
     state: State,
-    modules: Mapping[str, str],
-    qkv: Sequence[str],
+    names: Mapping[str, Any],
+    *,
+    gated: bool = False,
+    scaled: bool = False,
 ) -> int:
     """Take the numbered blocks below a prefix, and count them.
 
@@ -53,33 +52,32 @@ def encoder_blocks(
         weights: their tensors.
         theirs: the prefix, which ends with a dot.
         state: gets the blocks.
-        modules: of a block, their names and ours.
-        qkv: their layers for queries, keys and values, which are one layer of ours.
+        names: of their modules of a `block`, with ours; of `qkv`, which are one layer of ours; of
+            the two layers of SwiGLU and of the gains, where blocks may have them.
+        gated: whether the feed-forward part is SwiGLU: the gate lies above the values in one layer.
+        scaled: whether the branches, of attention and of the feed-forward part, have gains.
     """
     depth = weights.count(theirs)
+    plain = names["block"].items()
+    modules = {n: ours for n, ours in plain if not (gated and ours.startswith("feedforward"))}
     for layer in range(depth):
         block, ours = f"{theirs}{layer}", f"encoder.blocks.{layer}"
         state |= weights.modules(block, ours, modules)
-        state |= packed(weights, [f"{block}.{part}" for part in qkv], f"{ours}.attention.qkv")
+        state |= packed(
+            weights, [f"{block}.{part}" for part in names["qkv"]], f"{ours}.attention.qkv"
+        )
+        if gated:
+            both, contract = (f"{block}.{part}" for part in names["gated"])
+            state |= weights.module(contract, f"{ours}.feedforward.contract")
+            for part in ("weight", "bias"):
+                gate, expand = weights.take(f"{both}.{part}").chunk(2)
+                state[f"{ours}.feedforward.gate.{part}"] = gate
+                state[f"{ours}.feedforward.expand.{part}"] = expand
+        if scaled:
+            branches = ("around_attention", "around_feedforward")
+            for gain, branch in zip(names["gains"], branches, strict=True):
+                state[f"{ours}.{branch}.dropout.1.gain"] = weights.take(f"{block}.{gain}")
     return depth
-
-
-def layer_scales(weights: ForeignTensors, theirs: str, ours: str, gains: tuple[str, str]) -> State:
-    """Take the gains of a block's residual branches: of attention, of the feed-forward part."""
-    branches = zip(gains, ("around_attention", "around_feedforward"), strict=True)
-    return {
-        f"{ours}.{branch}.dropout.1.gain": weights.take(f"{theirs}.{gain}")
-        for gain, branch in branches
-    }
-
-
-def swiglu(weights: ForeignTensors, packed: str, contract: str, ours: str) -> State:
-    """Take a gated feed-forward part whose gate lies above the values in one linear layer."""
-    state = weights.module(contract, f"{ours}.contract")
-    for part in ("weight", "bias"):
-        gate, expand = weights.take(f"{packed}.{part}").chunk(2)
-        state |= {f"{ours}.gate.{part}": gate, f"{ours}.expand.{part}": expand}
-    return state
 
 
 def pointwise(weights: ForeignTensors, theirs: str, ours: str) -> State:
@@ -104,43 +102,6 @@ def single(numbers: Sequence[object] | object, name: str) -> object:
             "cannot be converted."
         )
     return numbers[0]
-
-
-def vit_shape(state: Tensors, kernel: Tensor, size: Size, layers: int) -> dict[str, Any]:
-    """Read the sizes of a ViT or DeiT from its state dict and its patch filters."""
-    return {
-        **height_width(size),
-        "channels": kernel.shape[1],
-        "patch": kernel.shape[2],
-        "dim": kernel.shape[0],
-        "layers": layers,
-        "ffn_dim": len(state["encoder.blocks.0.feedforward.expand.bias"]),
-        "classes": len(state["head.bias"]) if "head.bias" in state else 0,
-    }
-
-
-def hf_embeddings(
-    weights: ForeignTensors, inner: str, tokens: Sequence[str]
-) -> tuple[Tensor, Tensor, State]:
-    """Take the embeddings of a ViT of Hugging Face; return patch filters, positions, our state.
-
-    The mask token is of use in pre-training only.
-    """
-    theirs = f"{inner}embeddings"
-    kernel, state = patches(weights, f"{theirs}.patch_embeddings.projection")
-    named = [weights.take(f"{theirs}.{name}") for name in tokens]
-    state["pool.token"] = torch.cat(named, dim=1)
-    weights.skip([f"{theirs}.mask_token"])
-    return kernel, weights.take(f"{theirs}.position_embeddings")[0], state
-
-
-def hf_vit_shape(settings: Settings, state: Tensors, kernel: Tensor, layers: int) -> dict[str, Any]:
-    """Read the sizes, heads, activation and epsilon of a ViT of Hugging Face."""
-    return vit_shape(state, kernel, settings["image_size"], layers) | {
-        "heads": settings["num_attention_heads"],
-        "activation": ACTIVATION_NAMES[settings["hidden_act"]],
-        "norm_eps": settings["layer_norm_eps"],
-    }
 
 
 def grid_positions(table: Tensor, grid: Grid, extra: int) -> Tensor:

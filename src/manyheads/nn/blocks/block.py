@@ -12,7 +12,7 @@ from manyheads.nn.layers.cache import KeyValue, KeyValueCache
 from manyheads.nn.layers.residual import PostNorm, PreNorm
 from manyheads.nn.recording.features import record_features
 from manyheads.nn.recording.trace import LayerId
-from manyheads.nn.shapes import BeamVectors, Bias, Kept, Mask, Tokens
+from manyheads.nn.shapes import BeamVectors, Bias, Grid, Kept, Mask, Tokens
 
 ResidualFactory = Callable[[], PostNorm | PreNorm]
 
@@ -83,6 +83,16 @@ class EncoderBlock(SelfAttentionBlock):
         x = self.entered(x)
         y, cache = self.attention.step(self.around_attention.enter(x), cache)
         return self.finish(x, y), cache
+
+
+class GridBlock(SelfAttentionBlock):
+    """A block whose attention knows rows and columns: windows, convolutions."""
+
+    def forward(self, x: Tokens, grid: Grid) -> Tokens:
+        """Mix tokens, then transform each."""
+        record_features(x)
+        x = self.entered(x)
+        return self.finish(x, self.attention(self.around_attention.enter(x), grid))
 
 
 class DecoderBlock(AttentionBlock):

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.nn.recording.decode_steps import DecodeStep
-from manyheads.nn.recording.trace import LayerId, active, refuse_compiled
+from manyheads.nn.recording.trace import LayerId, active, refusal, refuse_compiled
 
 STATE = "state"  # the residual stream at the boundary of two blocks
 PARTS = ("attention", "cross", "feedforward")  # sub-layers, whose outputs are added to it
@@ -216,17 +216,7 @@ def refuse_engine(name: str) -> None:
         )
 
 
-_EDIT_UNDER_COMPILE = (
+refuse_compiled_edit = refusal(
     "An edit is open while a model compiled with torch.compile runs. Edit the uncompiled model "
     "instead (compiled._orig_mod): it has the same weights."
 )
-
-
-def refuse_compiled_edit() -> None:
-    """Raise the error that edits and torch.compile exclude each other."""
-    raise UsageError(_EDIT_UNDER_COMPILE)
-
-
-# Not compiled: see `refuse_compiled`.
-refuse_compiled_edit._torchdynamo_disable = True  # type: ignore[attr-defined]
-refuse_compiled_edit._torchdynamo_disable_msg = _EDIT_UNDER_COMPILE  # type: ignore[attr-defined]

@@ -173,19 +173,22 @@ def active() -> Trace | None:
     return _recorder.trace
 
 
-_RECORDER_UNDER_COMPILE = (
+def refusal(message: str) -> Callable[[], None]:
+    """Make a function that raises an error, also where torch.compile traces its caller."""
+
+    def refuse() -> None:
+        raise UsageError(message)
+
+    # Not compiled, or the exception would be swallowed and the model run uncompiled. Under
+    # fullgraph torch raises an exception of its own here, and shows the reason. This is what the
+    # decorator torch.compiler.disable sets; calling it would import the compiler, which costs more
+    # than a second.
+    refuse._torchdynamo_disable = True  # type: ignore[attr-defined]
+    refuse._torchdynamo_disable_msg = message  # type: ignore[attr-defined]
+    return refuse
+
+
+refuse_compiled = refusal(
     "A recorder is open while a model compiled with torch.compile runs. Record with the "
     "uncompiled model instead (compiled._orig_mod): it has the same weights and maps."
 )
-
-
-def refuse_compiled() -> None:
-    """Raise the error that a recorder and torch.compile exclude each other."""
-    raise UsageError(_RECORDER_UNDER_COMPILE)
-
-
-# Not compiled, or the exception would be swallowed and the model run uncompiled. Under fullgraph
-# torch raises an exception of its own here, and shows the reason. This is what the decorator
-# torch.compiler.disable sets; calling it would import the compiler, which costs more than a second.
-refuse_compiled._torchdynamo_disable = True  # type: ignore[attr-defined]
-refuse_compiled._torchdynamo_disable_msg = _RECORDER_UNDER_COMPILE  # type: ignore[attr-defined]

@@ -1,6 +1,7 @@
 """An image becomes a sequence: N = HW / P^2 patches, each one token (Dosovitskiy et al. 2021, 3.1).
 
 Two forms of the same map: cut, flatten and multiply; or a convolution whose stride is its size.
+Patches overlap where the stride is less.
 """
 
 import torch.nn.functional as F
@@ -8,9 +9,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
+from manyheads.nn.layers.grid import to_tokens
 from manyheads.nn.layers.linear import Linear
-from manyheads.nn.recording.tracking import track_conv
-from manyheads.nn.shapes import Grid, Images, check_axes
+from manyheads.nn.recording.tracking import track_conv, track_modules
+from manyheads.nn.shapes import Grid, Images, Tokens, check_axes
 
 
 def patchify(images: Images, size: int) -> Float[Tensor, "batch patch pixel"]:
@@ -48,6 +50,24 @@ class ConvPatches(LinearPatches):
         kernel = self.project.weight.unflatten(1, (self.channels, self.size, self.size))
         grid = F.conv2d(images, kernel, self.project.bias, stride=self.size)
         return grid.flatten(2).transpose(1, 2)  # batch dim row column -> batch patch dim
+
+
+class OverlappingPatches(nn.Module):
+    """Convolve, and normalise each token (Wu et al. 2021, section 3.1, equation 1)."""
+
+    def __init__(
+        self, channels: int, dim: int, *, kernel: int, stride: int, padding: int, eps: float = 1e-5
+    ) -> None:
+        super().__init__()
+        self.project = nn.Conv2d(channels, dim, kernel, stride=stride, padding=padding)
+        self.norm = nn.LayerNorm(dim, eps=eps)
+
+    def forward(self, x: Images) -> tuple[Tokens, Grid]:
+        """Give the tokens, and the grid they stand on."""
+        check_axes(x, "batch channel height width")
+        track_modules([self.project])
+        tokens, grid = to_tokens(self.project(x))
+        return self.norm(tokens), grid
 
 
 def pad_to_patches(
