@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from manyheads.data.batching.batches import ImageBatch
 from manyheads.data.even_sample import evenly_spaced
 from manyheads.data.images.image_set import ImageSet, Preprocessing
-from manyheads.data.images.pixels import Pixels, predict_all_logits, predict_logits
+from manyheads.data.images.pixels import predict_all_logits, predict_logits
 from manyheads.fit.training_images import ImageTrainConfig, TrainingImages
 from manyheads.tasks.classify.class_metrics import mean_average_precision, micro_f1
 from manyheads.tasks.classify.distil import Distil, Teacher
@@ -119,16 +119,11 @@ def classify(model: nn.Module, preprocessing: Preprocessing, pixels: Tensor) -> 
     return F.log_softmax(predict_logits(model, preprocessing, pixels), dim=-1)
 
 
-def score(model: nn.Module, pixels: Pixels) -> dict[str, float]:
-    """Measure accuracy in percent and mean cross-entropy on a labelled set.
+def scores(logits: Tensor, images: ImageSet) -> dict[str, float]:
+    """Measure accuracy in percent and mean cross-entropy, of the logits (image, class) of a set.
 
     Multi-label: mean average precision, F1 at probability 1/2, and sigmoid loss.
     """
-    return scores(predict_all_logits(model, pixels), pixels.images)
-
-
-def scores(logits: Tensor, images: ImageSet) -> dict[str, float]:
-    """Do what `score` does, for the logits (image, class) of the set."""
     labels = torch.from_numpy(images.labels)
     if images.multi_label:
         probabilities, wanted = logits.sigmoid().numpy(), images.labels

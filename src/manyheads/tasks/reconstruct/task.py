@@ -99,7 +99,8 @@ class ReconstructTask(TrainingImages[ReconstructTrainConfig]):
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         """Measure the L1 distance on the validation images, always with the same masks."""
-        return {"loss": distance(model, self.valid_pixels, self.patch, self.config.masked)}
+        losses = all_distances(model, self.valid_pixels, self.patch, self.config.masked)
+        return {"loss": float(losses.mean())}
 
 
 class Masks:
@@ -128,11 +129,6 @@ def distances(model: nn.Module, images: Tensor, masked: Tensor, patch: int) -> T
     """Return for each image the mean L1 distance over its masked pixels."""
     gap = (model(images, masked).float() - patchify(images, patch)).abs().mean(dim=2)
     return (gap * masked).sum(dim=1) / masked.sum(dim=1).clamp(min=1)
-
-
-def distance(model: nn.Module, pixels: Pixels, patch: int, share: float) -> float:
-    """Return the mean of `all_distances`."""
-    return float(all_distances(model, pixels, patch, share).mean())
 
 
 @torch.inference_mode()
