@@ -43,7 +43,7 @@ TASKS = (
     "caption|captioner|captions|captioned",
     "classify|classifier|classifiers|classes",
     "translate|translator|translations|translation_parity|stored_translator|seq2seq|transformer",
-    "generate|continuation_parity|causal_lm|language_models|language_model|language",
+    "generate|causal_lm|language_models|language_model|language",
     "fill|masked_lm",
     "tag|tagger|word_spacer",
     "match|matcher|matches",

@@ -2,6 +2,7 @@
 
 import json
 import math
+from functools import partial
 from typing import Any
 
 
@@ -13,16 +14,9 @@ def dumps(
     ensure_ascii: bool = False,
 ) -> str:
     """Write a value as JSON, like `json.dumps`; numbers that are not finite become null."""
-
-    def write(each: Any) -> str:
-        return json.dumps(
-            each,
-            indent=indent,
-            separators=separators,
-            ensure_ascii=ensure_ascii,
-            allow_nan=False,
-        )
-
+    write = partial(
+        json.dumps, indent=indent, separators=separators, ensure_ascii=ensure_ascii, allow_nan=False
+    )
     try:
         return write(value)
     except ValueError:  # rare, so that the usual value is not copied

@@ -13,12 +13,12 @@ from manyheads.data.augment.augment import Augmentation
 from manyheads.data.batching.batches import ImageBatch
 from manyheads.data.images import pixels as module
 from manyheads.data.images.image_set import ImageSet, Preprocessing, read_folder
-from manyheads.data.images.pixels import Pixels
+from manyheads.data.images.pixels import Pixels, predict_all_logits
 from manyheads.errors import DataError
 from manyheads.fit.training_images import training_preprocessing
 from manyheads.models.vit import Vit, VitConfig
 from manyheads.tasks.classify.distil import Distil, Teacher
-from manyheads.tasks.classify.task import ClassifyTask, ClassifyTrainConfig, classify, score
+from manyheads.tasks.classify.task import ClassifyTask, ClassifyTrainConfig, classify, scores
 from manyheads.tasks.reconstruct.task import ReconstructTrainConfig
 from manyheads.train.loop import fit
 from tests.made import CLASSES, Silent, half, write_halves
@@ -220,7 +220,7 @@ def test_score_by_hand() -> None:
     net = model().eval()
     with torch.no_grad():
         net.head.bias.copy_(torch.tensor([np.log(4.0), 0.0]))  # p = 4/5, 1/5 whatever it sees
-    found = score(net, Pixels(images(), PREPROCESSING))
+    found = scores(predict_all_logits(net, Pixels(images(), PREPROCESSING)), images())
     assert found["accuracy"] == 50.0
     assert found["loss"] == pytest.approx(-(np.log(0.8) + np.log(0.2)) / 2, rel=1e-5)
 

@@ -1,7 +1,7 @@
 """Images in training: what every task on images needs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -16,6 +16,8 @@ from manyheads.lens.thumbnail import data_url
 from manyheads.train.train_config import TrainConfig
 from manyheads.train.training_task import Batch, Example, Indices
 
+CPU = torch.device("cpu")
+
 
 @dataclass(frozen=True, kw_only=True)
 class ImageTrainConfig(TrainConfig):
@@ -27,31 +29,27 @@ class ImageTrainConfig(TrainConfig):
 C = TypeVar("C", bound=ImageTrainConfig)
 
 
+@dataclass(eq=False)
 class TrainingImages(Generic[C]):
     """The part of a Task that plans, reads and augments training images."""
 
     unit = "images"
 
-    def __init__(
-        self,
-        train: ImageSet,
-        valid: ImageSet,
-        preprocessing: Preprocessing,
-        augmentation: Augmentation,
-        config: C,
-        *,
-        seed: int,
-        device: torch.device | None = None,
-    ) -> None:
-        self.train = train
-        self.pixels = Pixels(train, training_preprocessing(preprocessing, augmentation))
-        self.valid = Pixels(valid, preprocessing)
-        self.preprocessing = preprocessing
-        self.augmentation = augmentation
-        self.config = config
+    train: ImageSet
+    valid: ImageSet
+    preprocessing: Preprocessing
+    augmentation: Augmentation
+    config: C
+    _: KW_ONLY
+    seed: int
+    device: torch.device = CPU  # where images are augmented
+
+    def __post_init__(self) -> None:
+        self.pixels = Pixels(
+            self.train, training_preprocessing(self.preprocessing, self.augmentation)
+        )
+        self.valid_pixels = Pixels(self.valid, self.preprocessing)
         self.examples: Sequence[Example] = ()
-        self.seed = seed
-        self.device = device or torch.device("cpu")
 
     def plan(self, epoch: int, rank: int = 0, world: int = 1) -> list[Indices]:
         """Shuffle the images."""
@@ -69,8 +67,8 @@ class TrainingImages(Generic[C]):
 
     def example(self, index: int, output: str, truth: str) -> Example:
         """Show a validation image with its output, as it comes to the model."""
-        pixels = self.valid[np.array([index])][0].permute(1, 2, 0)
-        return Example(self.valid.images.names[index], output, truth, data_url(pixels))
+        pixels = self.valid_pixels[np.array([index])][0].permute(1, 2, 0)
+        return Example(self.valid.names[index], output, truth, data_url(pixels))
 
 
 def training_preprocessing(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import exp
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -34,6 +34,11 @@ class OutputToken:
     end: int
     source: "Piece | None" = None  # the source token with the largest attention weight
     share: float | None = None  # that weight
+
+    def rounded(self) -> dict[str, Any]:
+        """Return what an answer says of it, but for the source."""
+        own = {"probability": round(self.probability, 6), "begin": self.begin, "end": self.end}
+        return {"token": self.text, **own}
 
 
 def describe(

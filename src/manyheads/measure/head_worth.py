@@ -94,7 +94,7 @@ def head_worth(predictor: Predictor, request: HeadsRequest, report: Report) -> H
     Raises:
         UsageError: the model has no heads, or its task has no measure for this.
     """
-    prepare = pipeline_of(predictor.folder.recipe).part("head_scores", "scorer")
+    prepare = pipeline_of(predictor.folder.recipe).part("evaluation", "scorer")
     if prepare is None:
         raise UsageError(
             f"{predictor.folder.name}: heads are measured of translators and classifiers of images."

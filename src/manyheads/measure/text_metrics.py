@@ -73,10 +73,9 @@ def _several(references: References) -> Sequence[str]:
 
 
 def _exact(outputs: Sequence[str], references: Sequence[References], _: str) -> Statistics:
-    """Return for each sentence: 1 if it equals a reference in every character, else 0; and 1."""
-    same = [float(o in _several(r)) for o, r in zip(outputs, references, strict=True)]
-    rows = np.stack([same, np.ones(len(same))], axis=1)
-    return Statistics(rows, lambda sums: float(100 * sums[0] / sums[1]), "exact match")
+    """Return for each sentence: 100 if it equals a reference in every character, else 0; and 1."""
+    same = [100.0 * (o in _several(r)) for o, r in zip(outputs, references, strict=True)]
+    return Statistics.mean(np.array(same), "exact match")
 
 
 class Method(NamedTuple):

@@ -54,6 +54,9 @@ class Section(NamedTuple):
     )
 
 
+TRAINED_ELSEWHERE = "Trained elsewhere; its makers know on what, and what to expect."
+
+
 class Explanation(NamedTuple):
     """What looking at one input shows."""
 

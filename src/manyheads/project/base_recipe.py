@@ -45,6 +45,12 @@ class Converted(Table):
     prefix: str = ""  # language code in front of texts that begin with none, such as ">>kor<<"
 
 
+class Start(Table):
+    """The [start] table: a trained model whose weights a new one begins with."""
+
+    model: str
+
+
 CONVERTED = "converted:"  # in front of the origin, in place of the name of training data
 
 
@@ -88,7 +94,8 @@ class Recipe(Table, ABC):
     @property
     def origin(self) -> Converted | None:
         """Where the model comes from; None if it is trained from this recipe."""
-        return None
+        converted = getattr(self, "converted", None)  # a field of tasks whose models are converted
+        return converted if isinstance(converted, Converted) else None
 
     @property
     def metrics(self) -> Sequence[str]:

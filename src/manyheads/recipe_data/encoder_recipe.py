@@ -1,9 +1,7 @@
 """Recipes of models with an image encoder inside: any image preset, changed by [model.image]."""
 
 from collections.abc import Sequence
-from typing import Any, Self
-
-from pydantic import model_validator
+from typing import Any
 
 from manyheads.errors import RecipeError, nearest
 from manyheads.models.model_config import ModelConfig
@@ -16,17 +14,6 @@ class EncoderRecipe(CaptionRecipe):
     """A recipe whose model has the fields `encoder`, a preset's name, and `image`, its Config."""
 
     converted: Converted | None = None
-
-    @model_validator(mode="after")
-    def _mixes_nothing(self) -> Self:
-        if self.augment.mixes:
-            raise ValueError("mixup and cutmix mix classes, and there are none: leave them out")
-        return self
-
-    @property
-    def origin(self) -> Converted | None:
-        """Where a converted model comes from."""
-        return self.converted
 
     def tables_not_written(self) -> Sequence[str]:
         """The training and the tokenizer of a converted model are elsewhere."""

@@ -78,6 +78,12 @@ class ImageRecipe(Recipe):
             )
         return self
 
+    @model_validator(mode="after")
+    def _mixes_classes(self) -> Self:
+        if self.augment.mixes and not isinstance(self.data, LabelledImageData):
+            raise ValueError("mixup and cutmix mix classes, and there are none: leave them out")
+        return self
+
     def derived(self) -> dict[str, int]:
         """Size and channels of the images."""
         return {name: getattr(self.image, name) for name in ("channels", "height", "width")}

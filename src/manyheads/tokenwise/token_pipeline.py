@@ -1,5 +1,6 @@
 """Shared parts of the pipelines with one output per token: generate, fill and tag."""
 
+import time
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -7,17 +8,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, cast
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.asks.export_request import ParityRequest
 from manyheads.asks.look_request import LookRequest
-from manyheads.data.even_sample import limited
+from manyheads.data.batching.batches import TokenBatch
+from manyheads.data.even_sample import evenly_spaced, limited
 from manyheads.data.split_register import reject_test_split
 from manyheads.data.text.corpus import Sentences
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, Tokenizer, TokenizerConfig
-from manyheads.doctor.run_batches import LineWriter
+from manyheads.doctor.run_batches import TEXTS, LineWriter, random_sample
 from manyheads.doctor.run_inspection import RunInspection
+from manyheads.engines.engine import engine_name
 from manyheads.engines.engine_parity import Parity
 from manyheads.files import write_atomically
 from manyheads.fit.inputs import digest, refuse_longer
@@ -26,6 +31,7 @@ from manyheads.looking.refusals import refuse_for_texts
 from manyheads.looking.untrained import untrained
 from manyheads.looking.word_comparison import compare_words
 from manyheads.measure.outputs import OutputRow
+from manyheads.measure.parity_inputs import data_to_compare, run_both
 from manyheads.measure.score import ROWS, refuse_report, scored, sentences_to_measure
 from manyheads.measure.text_metrics import Score
 from manyheads.predict.task_pipeline import Explanation, Pipeline, Prepared, Say
@@ -35,9 +41,8 @@ from manyheads.project.folder import ModelFolder
 from manyheads.project.sentencepiece_files import SHARED, learn_tokenizer
 from manyheads.recipe_data.sentence_splits import sentences, training_sentences
 from manyheads.recipe_data.text_data import LanguageData, SentenceData
-from manyheads.tokenwise.line_samples import LineSamples, sample_lines
+from manyheads.tokenwise.line_samples import LineSamples
 from manyheads.tokenwise.look_at_tokens import explain_tokens, shapes_of_tokens
-from manyheads.tokenwise.token_parity import lines_to_compare, token_parity
 from manyheads.tokenwise.token_task import (
     METRICS,
     Examples,
@@ -175,26 +180,59 @@ class TokenPipeline(Pipeline[R, P]):
         return truth, answer
 
     def parity(self, reference: P, exported: P, request: ParityRequest) -> Parity:
-        """Compare logits; texts that were given have no right answers."""
+        """Compare the logits of every token that is scored, and what is most probable there.
+
+        Texts that were given have no right answers.
+        """
         recipe = cast(R, reference.folder.recipe)
-        examples, name = self.compared(reference, request)
-        return token_parity(
-            reference,
-            exported,
-            examples,
-            self.measured,
-            None if request.texts else self.metric,
-            name=name,
-            max_tokens=recipe.train.max_tokens,
+        most, (examples, name) = recipe.train.max_tokens, self.compared(reference, request)
+        largest = gap = 0.0
+        changed = 0
+        seconds = {engine_name(each.engine): 0.0 for each in (reference, exported)}
+        for indices in examples.plan(most, seed=0, epoch=0):
+            batch = examples.batch(indices, epoch=0)
+            ours, theirs = (_logits(each, batch, seconds) for each in (reference, exported))
+            largest = max(largest, float(ours.abs().max()))
+            gap = float(np.maximum(gap, float((ours - theirs).abs().max())))  # nan stays
+            differ = torch.zeros_like(batch.scored)
+            differ[batch.scored] = ours.argmax(dim=-1) != theirs.argmax(dim=-1)
+            changed += int(differ.any(dim=1).sum())
+        before = after = None
+        if not request.texts:
+            both = run_both(
+                reference, exported, lambda each: self.measured(each.model, examples, most)
+            )
+            before, after = (scores[self.metric] for scores in both[:2])
+        return Parity(
+            data=name,
+            inputs=len(examples.kept),
+            compared="logits",
+            difference=gap / largest,
+            changed=changed / len(examples.kept),
+            metric=None if request.texts else self.metric,
+            before=before,
+            after=after,
+            seconds=seconds,
         )
 
     def compared(self, reference: P, request: ParityRequest) -> tuple[Examples, str]:
-        """Read the lines to compare an engine on, and say where they are from.
+        """Read the lines to compare an engine on, or texts that were given; say where from.
 
-        Longer ones than those that are trained on are left out.
+        They are from all over the data; longer ones than those that are trained on are left out.
+
+        Raises:
+            NotFoundError: the recipe's validation data are not here, and nothing else was given.
         """
         recipe = cast(R, reference.folder.recipe)
-        lines, name = lines_to_compare(recipe.data, request)
+        if request.texts:
+            lines, name = Sentences(request.texts, "texts given"), "texts given"
+        else:
+            every, head = data_to_compare(
+                partial(sentences_to_measure, recipe.data), request, "lines"
+            )
+            chosen = evenly_spaced(len(every), request.limit).tolist()
+            lines = Sentences([every.lines[index] for index in chosen], every.origin)
+            name = head["data"]
         return self.examples(recipe, lines, self.reader(reference.folder), train=True), name
 
     def look(self, predictor: P, request: LookRequest) -> Explanation:
@@ -221,12 +259,35 @@ class TokenPipeline(Pipeline[R, P]):
             examples = self.examples(recipe, lines, reader, train=False)
             return TokenTask(examples, examples, config, lambda *_: {}, seed=recipe.seed)
 
+        splits = training_sentences(recipe.data)
+        train, valid = (
+            Sentences([each.lines[i] for i in random_sample(len(each), TEXTS)], each.origin)
+            for each in splits
+        )
         write = self.writer(recipe, reader)
-        return sample_lines(recipe.data, task, classes=self.classes, write=write)
+        return LineSamples(
+            train=task(train),
+            valid=task(valid),
+            sizes=(len(train), len(valid)),
+            validation=len(splits[1]),
+            lines=splits,
+            classes=self.classes,
+            write=None if write is None else lambda model, step, _: write(model, valid, step),
+        )
 
     def writer(self, recipe: R, reader: Any) -> LineWriter | None:
         """Make what examines the text that a model writes; None if it writes none."""
         return None
+
+
+@torch.inference_mode()
+def _logits(predictor: TokenPredictor, batch: TokenBatch, seconds: dict[str, float]) -> Tensor:
+    """Score the tokens of a batch, and add the time that it took."""
+    began = time.perf_counter()
+    with predictor.engine.running():
+        logits: Tensor = predictor.model(batch.tokens, batch.scored)
+    seconds[engine_name(predictor.engine)] += time.perf_counter() - began
+    return logits.float()
 
 
 class LanguagePipeline(TokenPipeline[LR, L]):

@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 
 import numpy as np
@@ -88,25 +88,17 @@ IGNORED = -1  # no target for this token
 Measure = Callable[[nn.Module, Examples, int], dict[str, float]]
 
 
+@dataclass(eq=False)
 class TokenTask:
     """A Task for the training loop."""
 
+    train: Examples
+    valid: Examples
+    config: TokenTrainConfig
+    measure: Measure
+    _: KW_ONLY
+    seed: int
     unit = "tokens"
-
-    def __init__(
-        self,
-        train: Examples,
-        valid: Examples,
-        config: TokenTrainConfig,
-        measure: Measure,
-        *,
-        seed: int,
-    ) -> None:
-        self.train = train
-        self.valid = valid
-        self.config = config
-        self.measure = measure
-        self.seed = seed
 
     def plan(self, epoch: int, rank: int = 0, world: int = 1) -> list[Indices]:
         """Bucket the texts by length."""

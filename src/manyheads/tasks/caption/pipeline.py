@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from manyheads.predict.task_pipeline import Pipeline, Section
+from manyheads.predict.task_pipeline import TRAINED_ELSEWHERE, Pipeline, Section
 from manyheads.project.folder import ModelFolder
 from manyheads.tasks.caption.predictor import Captioner
 from manyheads.tasks.caption.recipe import CaptionRecipe
@@ -18,15 +18,16 @@ class CaptionPipeline(Pipeline[CaptionRecipe, Captioner]):
     predictor = Captioner
     forward = ("images", "target", "owners", "scored", "readout")
     members = ("config", "start", "step", "reorder", "keep")
+    what = "Writes a text for an image."
+    use = "manyheads caption --model {name} image.png"
 
     def card(self, folder: ModelFolder) -> Section:
         """Languages, and the command."""
-        use = f"manyheads caption --model {folder.name} image.png"
+        section = super().card(folder)
         if folder.recipe.origin is not None:
-            limits = "Trained elsewhere; its makers know on what, and what to expect."
-            return Section("Writes a text for an image.", use, limits)
+            return section._replace(limits=TRAINED_ELSEWHERE)
         languages = list(cast(Any, folder.tokenizers().target).languages)
-        return Section(f"Writes a text for an image, in: {', '.join(languages)}.", use)
+        return section._replace(what=f"Writes a text for an image, in: {', '.join(languages)}.")
 
 
 PIPELINE = CaptionPipeline()

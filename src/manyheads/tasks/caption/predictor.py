@@ -162,17 +162,6 @@ class Captioner(ImagePredictor):
 
 
 def _caption(written: Translation) -> Caption:
-    tokens = (
-        None
-        if written.details is None
-        else tuple(
-            CaptionToken(
-                token=each.text,
-                probability=round(each.probability, 6),
-                begin=each.begin,
-                end=each.end,
-            )
-            for each in written.details
-        )
-    )
+    details = written.details
+    tokens = None if details is None else tuple(CaptionToken(**t.rounded()) for t in details)
     return Caption(text=written.text, score=written.score, finished=written.finished, tokens=tokens)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, TokenizerConfig
 from manyheads.errors import RecipeError
-from manyheads.project.base_recipe import Table
+from manyheads.project.base_recipe import Start
 from manyheads.project.folder import ModelFolder
 from manyheads.project.paths import find_model
 from manyheads.recipe_data.encoder_recipe import EncoderRecipe
@@ -17,16 +17,11 @@ OF_THE_DATA = ("vocabulary", "pad", "start", "end")  # keys of a model
 OF_THE_IMAGE = ("height", "width", "channels")
 
 
-class Start(Table):
-    """The [start] table: a trained captioner that is continued, with its vocabulary."""
-
-    model: str
-
-
 class CaptionRecipe(EncoderRecipe):
     """A recipe with task = "caption"."""
 
     task: Literal["caption"]
+    # The [start] table: a trained captioner that is continued, with its vocabulary.
     start: Start | None = None
     tokenizer: TokenizerConfig = TokenizerConfig()
     train: CaptionTrainConfig = CaptionTrainConfig()

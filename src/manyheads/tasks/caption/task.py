@@ -24,7 +24,7 @@ from manyheads.data.images.pixels import Pixels
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, Tokenizer
 from manyheads.decode.step import Hypothesis, Step
 from manyheads.errors import DataError
-from manyheads.fit.training_images import ImageTrainConfig, TrainingImages
+from manyheads.fit.training_images import CPU, ImageTrainConfig, TrainingImages
 from manyheads.generation.batched_search import ROWS, batches, check_search, plan, search
 from manyheads.generation.special_ids import special_ids
 from manyheads.generation.text_decoding import Translation
@@ -66,7 +66,7 @@ class CaptionTask(TrainingImages[CaptionTrainConfig]):
         evaluate: CaptionEvaluateConfig,
         *,
         seed: int,
-        device: torch.device | None = None,
+        device: torch.device = CPU,
     ) -> None:
         """Turn the captions into token ids.
 
@@ -150,7 +150,7 @@ class CaptionTask(TrainingImages[CaptionTrainConfig]):
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         """Caption the validation images greedily in every language that they have captions in."""
         outputs = caption(
-            model, self.tokenizer, self.valid, list(self.references), DecodeConfig(beams=1)
+            model, self.tokenizer, self.valid_pixels, list(self.references), DecodeConfig(beams=1)
         )
         texts = [best.text for best, *_ in outputs]
         rights = list(self.references.items())
@@ -170,7 +170,7 @@ class CaptionTask(TrainingImages[CaptionTrainConfig]):
         longest = int(lengths.mean() + lengths.max()) // 2 + 1
         began = time.monotonic()
         decode = DecodeConfig(beams=1, max_length=longest)
-        caption(model, self.tokenizer, self.valid, some, decode)
+        caption(model, self.tokenizer, self.valid_pixels, some, decode)
         return (time.monotonic() - began) / len(some) * len(wanted)
 
 

@@ -1,7 +1,7 @@
 """Classifier metrics on an image set, their charts, and comparing engines."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -13,10 +13,14 @@ from torch import Tensor
 
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.asks.export_request import ParityRequest
+from manyheads.asks.heads_request import HeadsRequest
+from manyheads.data.even_sample import evenly_spaced
 from manyheads.data.images.image_set import ImageSet
 from manyheads.data.images.pixels import Pixels, predict_all_logits
 from manyheads.engines.engine_parity import Parity
+from manyheads.errors import UsageError
 from manyheads.measure.bootstrap import Interval
+from manyheads.measure.head_worth import Scorer
 from manyheads.measure.outputs import OutputRow, image_of
 from manyheads.measure.parity_inputs import (
     compare_engines,
@@ -54,7 +58,7 @@ class Measured:
 
     scores: dict[str, Score]
     details: dict[str, Any]
-    logits: Tensor | None = None  # (image, class)
+    logits: Tensor  # (image, class)
 
 
 def measure(classifier: Classifier, images: ImageSet) -> Measured:
@@ -63,7 +67,7 @@ def measure(classifier: Classifier, images: ImageSet) -> Measured:
     measured = _several(logits, images) if images.multi_label else _single(logits, images)
     details = {"images": len(images)} | measured.details
     details |= {"left_out": len(lost)} if (lost := images.left_out) else {}
-    return Measured(measured.scores, details, logits)
+    return replace(measured, details=details)
 
 
 def _single(logits: torch.Tensor, images: ImageSet) -> Measured:
@@ -78,19 +82,19 @@ def _single(logits: torch.Tensor, images: ImageSet) -> Measured:
     losses = -np.take_along_axis(log_p, labels[:, None], axis=1)[:, 0]
     hits = {"accuracy": right}
     scores = {
-        "accuracy": Score(100 * right.mean(), "share of images whose most probable class is right")
+        "accuracy": Score(
+            100 * float(right.mean()), "share of images whose most probable class is right"
+        )
     }
     if len(classes) > 5:
         hits["top5"] = top_k(probabilities, labels, 5)
         scores["top5"] = Score(
-            100 * hits["top5"].mean(), "share whose class is among the five most probable"
+            100 * float(hits["top5"].mean()), "share whose class is among the five most probable"
         )
     scores["ece"] = Score(calibration_error(bins), f"expected calibration error, {BINS} bins")
-    scores["loss"] = Score(losses.mean(), "mean cross-entropy, natural logarithm")
+    scores["loss"] = Score(float(losses.mean()), "mean cross-entropy, natural logarithm")
     details = {
-        "intervals": {
-            name: _as_json(bootstrap(_share(each), len(each))) for name, each in hits.items()
-        },
+        "intervals": {name: [*_share(each)[1:]] for name, each in hits.items()},
         "classes": {
             name: each._asdict() for name, each in zip(classes, per_class(matrix), strict=True)
         },
@@ -99,7 +103,7 @@ def _single(logits: torch.Tensor, images: ImageSet) -> Measured:
     }
     if len(classes) <= MOST:
         details["confusion"] = matrix.tolist()
-    return Measured(_floats(scores), details)
+    return Measured(scores, details, logits)
 
 
 def _several(logits: torch.Tensor, images: ImageSet) -> Measured:
@@ -120,22 +124,14 @@ def _several(logits: torch.Tensor, images: ImageSet) -> Measured:
         "loss": Score(sums.sum.item() / sums.weight, "mean sigmoid loss, natural logarithm"),
     }
     details = {
-        "intervals": {"map": _as_json(interval)},
+        "intervals": {"map": [interval.low, interval.high]},
         "classes": {name: one._asdict() for name, one in zip(classes, each, strict=True)},
     }
-    return Measured(_floats(scores), details)
+    return Measured(scores, details, logits)
 
 
-def _share(hits: np.ndarray) -> Callable[[np.ndarray], float]:
-    return lambda rows: 100 * hits[rows].mean()
-
-
-def _floats(scores: dict[str, Score]) -> dict[str, Score]:
-    return {name: Score(float(score.value), score.signature) for name, score in scores.items()}
-
-
-def _as_json(interval: Interval) -> list[float]:
-    return [float(interval.low), float(interval.high)]
+def _share(hits: np.ndarray) -> Interval:
+    return bootstrap(lambda rows: 100 * hits[rows].mean(), len(hits))
 
 
 def _confused(matrix: np.ndarray, classes: list[str]) -> list[dict[str, Any]]:
@@ -174,7 +170,6 @@ def evaluate(predictor: Classifier, request: EvaluateRequest) -> dict[str, Any]:
     images, head = images_to_measure(cast(ClassifyRecipe, predictor.folder.recipe), request)
     images = images.relabel(predictor.labels)
     measured = measure(predictor, images)
-    assert measured.logits is not None
     rows = {ROWS: list(_rows(measured.logits, images))} if request.outputs is not None else {}
     return head | scored(measured.scores) | measured.details | rows
 
@@ -225,6 +220,23 @@ def statistics(
         "accuracy": Statistics.mean(100 * right, "share of images whose class is right"),
         "loss": Statistics.mean(losses, "mean cross-entropy, natural logarithm"),
     }
+
+
+def scorer(classifier: Classifier, request: HeadsRequest) -> Scorer:
+    """Classify, and count the right answers in percent."""
+    recipe = cast(ClassifyRecipe, classifier.folder.recipe)
+    asked = EvaluateRequest(data=request.data, remote=request.remote, split=request.split)
+    images, head = images_to_measure(recipe, asked)
+    if images.multi_label:
+        raise UsageError("Heads are measured by accuracy, which several labels an image have not.")
+    images = images.select(evenly_spaced(len(images), request.limit))
+    pixels = Pixels(images, classifier.preprocessing)
+
+    def score() -> Statistics:
+        right = predict_all_logits(classifier.model, pixels).argmax(dim=1).numpy() == images.labels
+        return Statistics.mean(100.0 * right, "accuracy")
+
+    return Scorer("accuracy", head["data"], len(images), score)
 
 
 def parity(reference: Classifier, exported: Classifier, request: ParityRequest) -> Parity:

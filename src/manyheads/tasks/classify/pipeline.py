@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from manyheads.predict.task_pipeline import Pipeline, Section
+from manyheads.predict.task_pipeline import TRAINED_ELSEWHERE, Pipeline, Section
 from manyheads.project.folder import ModelFolder
 from manyheads.tasks.classify.predictor import Classifier
 from manyheads.tasks.classify.recipe import ClassifyRecipe
@@ -17,6 +17,7 @@ class ClassifyPipeline(Pipeline[ClassifyRecipe, Classifier]):
     looks = True
     predictor = Classifier
     forward = ("images",)
+    use = "manyheads classify --model {name} image.png"
 
     def classifier_weights(self, stored: dict[str, Tensor]) -> dict[str, Tensor]:
         """All of them."""
@@ -32,11 +33,8 @@ class ClassifyPipeline(Pipeline[ClassifyRecipe, Classifier]):
         labels = folder.labels()
         named = ", ".join(labels[:20]) + (", ..." if len(labels) > 20 else "")
         what = f"Classifies images as one of {len(labels)} classes: {named}."
-        use = f"manyheads classify --model {folder.name} image.png"
-        if folder.recipe.origin is None:
-            return Section(what, use)
-        limits = "Trained elsewhere; its makers know on what, and what to expect."
-        return Section(what, use, limits)
+        section = super().card(folder)._replace(what=what)
+        return section._replace(limits=TRAINED_ELSEWHERE) if folder.recipe.origin else section
 
 
 PIPELINE = ClassifyPipeline()

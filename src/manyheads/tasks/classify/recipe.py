@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import model_validator
 
 from manyheads.errors import NotFoundError
-from manyheads.project.base_recipe import Converted, Table
+from manyheads.project.base_recipe import Converted, Start
 from manyheads.project.folder import ModelFolder
 from manyheads.project.paths import find_model
 from manyheads.recipe_data.image_data import ImageRecipe, LabelledImageData
@@ -18,21 +18,13 @@ OF_THE_DATA = ("classes", "height", "width", "channels")  # keys of a model
 OF_CHANNELS = ("mode", "num_channels", "mean", "std")  # keys of [image]
 
 
-class Start(Table):
-    """The [start] table: a trained folder whose weights a classifier begins with.
-
-    The head is a new one, unless the classes are the same.
-    """
-
-    model: str
-
-
 class ClassifyRecipe(ImageRecipe):
     """A recipe with task = "classify"."""
 
     task: Literal["classify"]
     data: LabelledImageData
     converted: Converted | None = None
+    # The [start] table: a trained folder whose weights a classifier begins with.
     start: Start | None = None
     distil: Distil | None = None
     train: ClassifyTrainConfig = ClassifyTrainConfig()
@@ -49,11 +41,6 @@ class ClassifyRecipe(ImageRecipe):
         start = table.get("start")
         if isinstance(start, dict) and isinstance(start.get("model"), str):
             inherit(table, start["model"])
-
-    @property
-    def origin(self) -> Converted | None:
-        """Where a converted model comes from."""
-        return self.converted
 
     @property
     def metrics(self) -> Sequence[str]:

@@ -1,18 +1,17 @@
 """Image classification: one class per image, or several (multi-label)."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from manyheads.data.augment.augment import Augmentation
 from manyheads.data.batching.batches import ImageBatch
 from manyheads.data.even_sample import evenly_spaced
 from manyheads.data.images.image_set import ImageSet, Preprocessing
-from manyheads.data.images.pixels import Pixels, predict_all_logits, predict_logits
+from manyheads.data.images.pixels import predict_all_logits, predict_logits
 from manyheads.fit.training_images import ImageTrainConfig, TrainingImages
 from manyheads.tasks.classify.class_metrics import mean_average_precision, micro_f1
 from manyheads.tasks.classify.distil import Distil, Teacher
@@ -45,35 +44,18 @@ class ClassifyTrainConfig(ImageTrainConfig):
         return torch.channels_last if self.channels_last else torch.contiguous_format
 
 
+@dataclass(eq=False)
 class ClassifyTask(TrainingImages[ClassifyTrainConfig]):
-    """A Task for the training loop."""
+    """A Task for the training loop; both sets of images have the same classes."""
 
-    def __init__(
-        self,
-        train: ImageSet,
-        valid: ImageSet,
-        preprocessing: Preprocessing,
-        augmentation: Augmentation,
-        config: ClassifyTrainConfig,
-        *,
-        seed: int,
-        device: torch.device | None = None,
-        distil: Distil | None = None,
-        teacher: Teacher | None = None,
-    ) -> None:
-        """Prepare the data; both sets have the same classes.
+    _: KW_ONLY
+    distil: Distil | None = None
+    teacher: Teacher | None = None  # another classifier to learn from, as [distil] says
 
-        Images are augmented on the CPU if there is no `device`. A teacher is another classifier to
-        learn from, as the [distil] table says.
-        """
-        super().__init__(
-            train, valid, preprocessing, augmentation, config, seed=seed, device=device
-        )
-        self.distil = distil
-        self.teacher = teacher
-        self.weights = (
-            balanced_weights(train.labels, len(train.classes)) if config.class_weights else None
-        )
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        train, weigh = self.train, self.config.class_weights
+        self.weights = balanced_weights(train.labels, len(train.classes)) if weigh else None
 
     def load(self, epoch: int, batches: Sequence[Indices]) -> Iterator[ImageBatch]:
         """Read, augment and normalise the planned batches on the device."""
@@ -121,7 +103,7 @@ class ClassifyTask(TrainingImages[ClassifyTrainConfig]):
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         """Classify the validation images."""
-        logits, images = predict_all_logits(model, self.valid), self.valid.images
+        logits, images = predict_all_logits(model, self.valid_pixels), self.valid
         if not images.multi_label:
             self.examples = [
                 self.example(
@@ -137,16 +119,11 @@ def classify(model: nn.Module, preprocessing: Preprocessing, pixels: Tensor) -> 
     return F.log_softmax(predict_logits(model, preprocessing, pixels), dim=-1)
 
 
-def score(model: nn.Module, pixels: Pixels) -> dict[str, float]:
-    """Measure accuracy in percent and mean cross-entropy on a labelled set.
+def scores(logits: Tensor, images: ImageSet) -> dict[str, float]:
+    """Measure accuracy in percent and mean cross-entropy, of the logits (image, class) of a set.
 
     Multi-label: mean average precision, F1 at probability 1/2, and sigmoid loss.
     """
-    return scores(predict_all_logits(model, pixels), pixels.images)
-
-
-def scores(logits: Tensor, images: ImageSet) -> dict[str, float]:
-    """Do what `score` does, for the logits (image, class) of the set."""
     labels = torch.from_numpy(images.labels)
     if images.multi_label:
         probabilities, wanted = logits.sigmoid().numpy(), images.labels

@@ -5,7 +5,13 @@ from pathlib import Path
 from torch import Tensor
 
 from manyheads.errors import RecipeError
-from manyheads.predict.task_pipeline import Pipeline, Prepared, Say, Section
+from manyheads.predict.task_pipeline import (
+    TRAINED_ELSEWHERE,
+    Pipeline,
+    Prepared,
+    Say,
+    Section,
+)
 from manyheads.project.folder import ModelFolder
 from manyheads.tasks.embed.predictor import Embedder
 from manyheads.tasks.embed.recipe import EmbedRecipe
@@ -20,6 +26,8 @@ class EmbedPipeline(Pipeline[EmbedRecipe, Embedder]):
     predictor = Embedder
     forward = ("images",)
     members = ("config", "features")
+    what = "Turns images into vectors, and is a start for classifiers."
+    use = "manyheads train RECIPE start.model={name}"
 
     def prepare(self, recipe: EmbedRecipe, out: Path, say: Say) -> Prepared:
         """Refuse: an encoder learns as a part of another model."""
@@ -33,12 +41,8 @@ class EmbedPipeline(Pipeline[EmbedRecipe, Embedder]):
         return stored
 
     def card(self, folder: ModelFolder) -> Section:
-        """Both uses."""
-        return Section(
-            "Turns images into vectors, and is a start for classifiers.",
-            f"manyheads train RECIPE start.model={folder.name}",
-            "Trained elsewhere; its makers know on what, and what to expect.",
-        )
+        """Say that it was trained elsewhere."""
+        return super().card(folder)._replace(limits=TRAINED_ELSEWHERE)
 
 
 PIPELINE = EmbedPipeline()

@@ -14,11 +14,6 @@ class EmbedRecipe(ImageRecipe):
     converted: Converted
     train: ImageTrainConfig = ImageTrainConfig()
 
-    @property
-    def origin(self) -> Converted:
-        """Where the encoder comes from."""
-        return self.converted
-
     def derived(self) -> dict[str, Any]:
         """Size and channels of the images; 0 classes, or the width of a projection."""
         return super().derived() | {"classes": self.model.get("classes", 0)}

@@ -122,10 +122,7 @@ def _rows(
 ) -> Iterator[OutputRow]:
     """Give each image with the text that is nearest; the score is 100 / rank of its first text."""
     written = embed_texts(predictor.model, predictor.tokenizer, asked.texts, predictor.longest)
-    own: dict[int, set[int]] = {}
-    for number, members in enumerate(asked.images):
-        for image in members:
-            own.setdefault(image, set()).add(number)
+    own = asked.by_image()
     ranks = text_ranks(written, vectors[list(own)], list(own.values()))
     for (image, right), rank in zip(own.items(), ranks.tolist(), strict=True):
         nearest = (written @ vectors[image]).topk(min(1 + NEXT, len(written)))

@@ -2,8 +2,7 @@
 
 from torch import Tensor
 
-from manyheads.predict.task_pipeline import Pipeline, Section
-from manyheads.project.folder import ModelFolder
+from manyheads.predict.task_pipeline import Pipeline
 from manyheads.tasks.match.predictor import Matcher
 from manyheads.tasks.match.recipe import MatchRecipe
 
@@ -17,6 +16,8 @@ class MatchPipeline(Pipeline[MatchRecipe, Matcher]):
     predictor = Matcher
     forward = ("images", "tokens")
     members = ("config", "encode_images", "encode_texts", "scores")
+    what = "Puts images and texts into one space: finds images by words or by an image."
+    use = "manyheads index IMAGES --model {name} --out images.index"
 
     def classifier_weights(self, stored: dict[str, Tensor]) -> dict[str, Tensor]:
         """Those of the image tower."""
@@ -24,11 +25,6 @@ class MatchPipeline(Pipeline[MatchRecipe, Matcher]):
         return {
             name.removeprefix(own): each for name, each in stored.items() if name.startswith(own)
         }
-
-    def card(self, folder: ModelFolder) -> Section:
-        """Both uses."""
-        what = "Puts images and texts into one space: finds images by words or by an image."
-        return Section(what, f"manyheads index IMAGES --model {folder.name} --out images.index")
 
 
 PIPELINE = MatchPipeline()

@@ -17,7 +17,7 @@ from manyheads.data.images.image_set import Preprocessing
 from manyheads.data.images.pixels import ROWS, Pixels
 from manyheads.data.tokenizers.tokenizer import END, PAD, TextTokenizer
 from manyheads.errors import DataError
-from manyheads.fit.training_images import ImageTrainConfig, TrainingImages
+from manyheads.fit.training_images import CPU, ImageTrainConfig, TrainingImages
 from manyheads.generation.special_ids import special_ids
 from manyheads.streams import generator
 from manyheads.train.contrastive import CONTRASTS, Contrast
@@ -62,7 +62,7 @@ class MatchTask(TrainingImages[MatchTrainConfig]):
         config: MatchTrainConfig,
         *,
         seed: int,
-        device: torch.device | None = None,
+        device: torch.device = CPU,
         train_queries: CaptionedImages | None = None,
     ) -> None:
         """Turn the texts into token ids.
@@ -170,7 +170,7 @@ class MatchTask(TrainingImages[MatchTrainConfig]):
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         """Find the validation images by their texts, and their texts by the images."""
-        vectors = image_vectors(model, self.valid)
+        vectors = image_vectors(model, self.valid_pixels)
         return recalls(model, self.tokenizer, vectors, self.queries, self.config.max_length)
 
 
@@ -230,6 +230,14 @@ class Queries:
     texts: list[str]
     languages: list[str]
     images: list[set[int]]
+
+    def by_image(self) -> dict[int, set[int]]:
+        """List the numbers of the texts of each image that has some."""
+        own: dict[int, set[int]] = {}
+        for number, images in enumerate(self.images):
+            for image in images:
+                own.setdefault(image, set()).add(number)
+        return own
 
 
 def queries(captions: CaptionedImages) -> Queries:
@@ -305,10 +313,7 @@ def ranked_recalls(vectors: Tensor, texts: Tensor, asked: Queries) -> dict[str, 
     """Measure the same recalls, of vectors of images and of the texts of `asked`."""
     ranks = text_ranks(vectors, texts, asked.images)
     scores = {f"text_to_image_{k}": 100 * float((ranks < k).mean()) for k in RANKS}
-    own: dict[int, set[int]] = {}
-    for number, images in enumerate(asked.images):
-        for image in images:
-            own.setdefault(image, set()).add(number)
+    own = asked.by_image()
     back = text_ranks(texts, vectors[list(own)], list(own.values()))
     scores |= {f"image_to_text_{k}": 100 * float((back < k).mean()) for k in RANKS}
     languages = np.array(asked.languages)

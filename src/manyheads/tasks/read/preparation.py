@@ -11,10 +11,11 @@ from manyheads.data.tokenizers.characters import Characters
 from manyheads.errors import DataError, RecipeError
 from manyheads.fit.inputs import digest
 from manyheads.predict.task_pipeline import Prepared, Say
+from manyheads.project.base_recipe import Start
 from manyheads.project.folder import ModelFolder, read_json, write_json
 from manyheads.project.paths import find_model
 from manyheads.tasks.read.printed_lines import LineSource, PrintedLines, SomeLines
-from manyheads.tasks.read.recipe import ReadRecipe, Start
+from manyheads.tasks.read.recipe import ReadRecipe
 from manyheads.tasks.read.task import ReadTask, letters
 
 

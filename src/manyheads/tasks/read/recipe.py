@@ -8,15 +8,9 @@ from pydantic import model_validator
 from manyheads.data.images.line_images import LineImage
 from manyheads.data.synthetic.text_lines import Rendering
 from manyheads.data.tokenizers.characters import PAD
-from manyheads.project.base_recipe import Recipe, Table
+from manyheads.project.base_recipe import Recipe, Start
 from manyheads.recipe_data.caption_data import ReadData
 from manyheads.tasks.read.task import METRICS, ReadTrainConfig
-
-
-class Start(Table):
-    """The [start] table: a trained reader whose weights and letters a new one begins with."""
-
-    model: str
 
 
 class ReadRecipe(Recipe):
@@ -26,6 +20,7 @@ class ReadRecipe(Recipe):
     data: ReadData
     image: LineImage = LineImage()
     render: Rendering = Rendering()
+    # The [start] table: a trained reader whose weights and letters a new one begins with.
     start: Start | None = None
     train: ReadTrainConfig = ReadTrainConfig()
 

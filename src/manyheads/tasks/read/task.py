@@ -6,7 +6,7 @@ letters make all 11,172 syllables, so that a syllable may be read that no traini
 
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -69,26 +69,18 @@ class LineBatch(Batch):
         return len(self.indices)
 
 
+@dataclass(eq=False)
 class ReadTask:
     """A Task for the training loop."""
 
+    train: LineSet
+    valid: LineSet
+    characters: Characters
+    config: ReadTrainConfig
+    _: KW_ONLY
+    seed: int
+    examples: Sequence[Example] = ()
     unit = "lines"
-
-    def __init__(
-        self,
-        train: LineSet,
-        valid: LineSet,
-        characters: Characters,
-        config: ReadTrainConfig,
-        *,
-        seed: int,
-    ) -> None:
-        self.train = train
-        self.valid = valid
-        self.characters = characters
-        self.config = config
-        self.seed = seed
-        self.examples: Sequence[Example] = ()
 
     def plan(self, epoch: int, rank: int = 0, world: int = 1) -> list[Indices]:
         """Bucket the lines by width."""
@@ -226,14 +218,14 @@ class Measured(NamedTuple):
     lengths: np.ndarray  # (line,) characters of the true text
 
 
-def measure(model: nn.Module, characters: Characters, lines: LineSet, epoch: int = 0) -> Measured:
+def measure(model: nn.Module, characters: Characters, lines: LineSet) -> Measured:
     """Read a set greedily: character error rate and share of exact lines in percent, and loss."""
     count = len(lines.texts)
     texts = [""] * count
     loss, letters = 0.0, 0
     device = next(model.parameters()).device
-    for width, members in by_width(lines.widths(epoch).tolist()):
-        images = stack([lines.pixels(index, epoch) for index in members], width)
+    for width, members in by_width(lines.widths(0).tolist()):
+        images = stack([lines.pixels(index, 0) for index in members], width)
         with torch.inference_mode():
             logits = model(images.to(device)).float().cpu()
             ids = [encode(characters, lines.texts[index]) for index in members]

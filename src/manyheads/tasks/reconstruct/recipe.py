@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Literal, cast
 
-from pydantic import model_validator
-
 from manyheads.models.vit import VitConfig
 from manyheads.recipe_data.image_data import ImageRecipe
 from manyheads.tasks.reconstruct.task import METRICS, ReconstructTrainConfig
@@ -17,12 +15,6 @@ class ReconstructRecipe(ImageRecipe):
 
     task: Literal["reconstruct"]
     train: ReconstructTrainConfig = ReconstructTrainConfig()
-
-    @model_validator(mode="after")
-    def _mixes_nothing(self) -> "ReconstructRecipe":
-        if self.augment.mixes:
-            raise ValueError("mixup and cutmix mix classes, and there are none: leave them out")
-        return self
 
     @property
     def metrics(self) -> Sequence[str]:

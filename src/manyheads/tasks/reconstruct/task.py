@@ -12,9 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from manyheads.bounded_numbers import Share
-from manyheads.data.augment.augment import Augmentation
 from manyheads.data.batching.batches import Batch
-from manyheads.data.images.image_set import ImageSet, Preprocessing
+from manyheads.data.images.image_set import Preprocessing
 from manyheads.data.images.pixels import ROWS, Pixels
 from manyheads.fit.training_images import ImageTrainConfig, TrainingImages
 from manyheads.models.vit import Vit
@@ -77,25 +76,11 @@ class MaskedBatch(Batch):
         return len(self.indices)
 
 
+@dataclass(eq=False)
 class ReconstructTask(TrainingImages[ReconstructTrainConfig]):
     """A Task for the training loop."""
 
-    def __init__(
-        self,
-        train: ImageSet,
-        valid: ImageSet,
-        preprocessing: Preprocessing,
-        augmentation: Augmentation,
-        config: ReconstructTrainConfig,
-        patch: int,
-        *,
-        seed: int,
-        device: torch.device | None = None,
-    ) -> None:
-        super().__init__(
-            train, valid, preprocessing, augmentation, config, seed=seed, device=device
-        )
-        self.patch = patch
+    patch: int  # pixels a side
 
     def load(self, epoch: int, batches: Sequence[Indices]) -> Iterator[MaskedBatch]:
         """Read, augment, normalise and mask the planned batches."""
@@ -114,7 +99,8 @@ class ReconstructTask(TrainingImages[ReconstructTrainConfig]):
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         """Measure the L1 distance on the validation images, always with the same masks."""
-        return {"loss": distance(model, self.valid, self.patch, self.config.masked)}
+        losses = all_distances(model, self.valid_pixels, self.patch, self.config.masked)
+        return {"loss": float(losses.mean())}
 
 
 class Masks:
@@ -143,11 +129,6 @@ def distances(model: nn.Module, images: Tensor, masked: Tensor, patch: int) -> T
     """Return for each image the mean L1 distance over its masked pixels."""
     gap = (model(images, masked).float() - patchify(images, patch)).abs().mean(dim=2)
     return (gap * masked).sum(dim=1) / masked.sum(dim=1).clamp(min=1)
-
-
-def distance(model: nn.Module, pixels: Pixels, patch: int, share: float) -> float:
-    """Return the mean of `all_distances`."""
-    return float(all_distances(model, pixels, patch, share).mean())
 
 
 @torch.inference_mode()

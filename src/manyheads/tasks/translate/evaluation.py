@@ -11,6 +11,7 @@ import torch
 
 from manyheads.asks.evaluate_request import EvaluateRequest, TextMetric
 from manyheads.asks.export_request import ParityRequest
+from manyheads.asks.heads_request import HeadsRequest
 from manyheads.data.even_sample import evenly_spaced, limited
 from manyheads.data.text.corpus import Corpus, read_references
 from manyheads.data.text.formats import read_pairs
@@ -22,10 +23,11 @@ from manyheads.generation.output_monitor import OutputMonitor, signs
 from manyheads.generation.special_ids import special_ids
 from manyheads.generation.token_scores import largest_logit, token_log_probabilities
 from manyheads.measure.bootstrap import bootstrap
+from manyheads.measure.head_worth import Scorer
 from manyheads.measure.outputs import OutputRow, sentence_scores
 from manyheads.measure.parity_inputs import compare_engines, data_to_compare
 from manyheads.measure.score import ROWS, Line, heading, is_test, refuse_among, scored
-from manyheads.measure.text_metrics import TEXT_METRICS, Score
+from manyheads.measure.text_metrics import TEXT_METRICS, Score, Statistics
 from manyheads.project.domain import store_domain
 from manyheads.project.folder import store_entry
 from manyheads.project.paths import endings, find_data, here
@@ -117,17 +119,17 @@ def measure(
     translations = [best[0] for best in translator.translate(corpus.source)]
     seconds = time.perf_counter() - began
     outputs = [each.text for each in translations]
-    counted = {
-        name: TEXT_METRICS[name].statistics(outputs, corpus.references, target) for name in names
-    }
-    found_intervals = {name: bootstrap(each) for name, each in counted.items()}
-    scores: dict[str, Score] = {
-        name: Score(each.value, counted[name].signature) for name, each in found_intervals.items()
-    }
+    scores: dict[str, Score] = {}
+    intervals: dict[str, list[float]] = {}
+    for name in names:
+        counted = TEXT_METRICS[name].statistics(outputs, corpus.references, target)
+        found = bootstrap(counted)
+        intervals[name] = [found.low, found.high]
+        scores[name] = Score(found.value, counted.signature)
     line: dict[str, Any] = {
         "pairs": len(corpus),
         "beams": translator.decode.beams,
-        "intervals": {name: [each.low, each.high] for name, each in found_intervals.items()},
+        "intervals": intervals,
     }
     if request.outputs is not None:
         good = sentence_scores(outputs, corpus.references, target)
@@ -250,6 +252,23 @@ def evaluate(predictor: Translator, request: EvaluateRequest) -> dict[str, Any]:
 def after_training(predictor: Translator) -> EvaluateRequest:
     """Measure the alignment too, if the model attends to the source."""
     return EvaluateRequest(alignment=reads_source(predictor.model))
+
+
+def scorer(translator: Translator, request: HeadsRequest) -> Scorer:
+    """Translate greedily, and score by the recipe's first metric."""
+    recipe = cast(TranslateRecipe, translator.folder.recipe)
+    asked = EvaluateRequest(data=request.data, remote=request.remote, split=request.split)
+    corpus, head = corpus_to_measure(recipe.data, asked)
+    chosen = evenly_spaced(len(corpus), request.limit)
+    sources = [corpus.source[n] for n in chosen]
+    references = [corpus.references[n] for n in chosen]
+    metric = recipe.evaluate.metrics[0]
+
+    def score() -> Statistics:
+        outputs = [best.text for best, *_ in translator.translate(sources, beams=1)]
+        return TEXT_METRICS[metric].statistics(outputs, references, translator.target)
+
+    return Scorer(f"{metric} (greedy)", head["data"], len(sources), score)
 
 
 def parity(reference: Translator, exported: Translator, request: ParityRequest) -> Parity:

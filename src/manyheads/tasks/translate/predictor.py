@@ -200,10 +200,4 @@ def _translated_token(token: OutputToken) -> TranslatedToken:
     if token.source is not None and token.share is not None:
         piece, share = token.source, round(token.share, 4)
         source = SourceToken(token=piece.text, begin=piece.begin, end=piece.end, share=share)
-    return TranslatedToken(
-        token=token.text,
-        probability=round(token.probability, 6),
-        begin=token.begin,
-        end=token.end,
-        source=source,
-    )
+    return TranslatedToken(**token.rounded(), source=source)

@@ -68,11 +68,6 @@ class TranslateRecipe(Recipe):
         return self
 
     @property
-    def origin(self) -> Converted | None:
-        """Where a converted model comes from."""
-        return self.converted
-
-    @property
     def metrics(self) -> Sequence[str]:
         """Those that the recipe evaluates."""
         return self.evaluate.metrics

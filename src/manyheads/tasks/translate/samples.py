@@ -6,10 +6,8 @@ from typing import Any, ClassVar, cast
 
 from torch import nn
 
-from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.checks.dependence import Sides, text_features
 from manyheads.data.text.corpus import Corpus, StreamedCorpus
-from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.doctor import text_leakage
 from manyheads.doctor.finding import cut
 from manyheads.doctor.outputs import Outputs, habits, length, one_sentence
@@ -18,7 +16,6 @@ from manyheads.doctor.run_inspection import RunInspection
 from manyheads.generation.output_monitor import PAIRS
 from manyheads.generation.special_ids import SpecialIds
 from manyheads.generation.text_decoding import translate
-from manyheads.project.base_recipe import Recipe
 from manyheads.recipe_data.pair_splits import corpus_split, training_corpus
 from manyheads.tasks.translate.recipe import TranslateRecipe
 from manyheads.tasks.translate.task import TranslateTask
@@ -107,6 +104,25 @@ def samples(recipe: TranslateRecipe, run: RunInspection) -> PairSamples:
             language=recipe.data.target,
         )
 
+    def examine(model: nn.Module, step: int, finished: bool) -> Examined:
+        """Translate the sample of the validation data as the recipe searches."""
+        found = translate(model, tokenizers, few[1].source, recipe.decode)
+        written = Outputs(few[1].source, [best[0].text for best in found], few[1].target)
+        findings = [
+            *one_sentence(written, recipe, step),
+            *habits(written, recipe, step),
+            *length(written, recipe.decode, step, finished=finished),
+        ]
+        count = len(written.outputs)
+        if count < PAIRS:
+            fewer = f"habits of the translations: {count} validation pairs are fewer than {PAIRS}"
+            return Examined(findings, not_looked_at=[fewer])
+        looked_at = (
+            f"translations: {count} of the validation data, beams = {recipe.decode.beams}: "
+            "copies, loops, empty or equal ones, script, length"
+        )
+        return Examined(findings, [looked_at])
+
     return PairSamples(
         train=task(few[0]),
         valid=task(few[1]),
@@ -115,35 +131,5 @@ def samples(recipe: TranslateRecipe, run: RunInspection) -> PairSamples:
         corpora=corpora,
         few=few,
         mismatched=(task(mismatched(few[0])), task(mismatched(few[1]))),
-        write=lambda model, step, finished: examine_translations(
-            model, few[1], tokenizers, recipe.decode, recipe, step, finished
-        ),
+        write=examine,
     )
-
-
-def examine_translations(
-    model: nn.Module,
-    few: Corpus,
-    tokenizers: Tokenizers,
-    decode: DecodeConfig,
-    recipe: Recipe,
-    step: int,
-    finished: bool,
-) -> Examined:
-    """Translate a sample of the validation data as the recipe searches; report what is wrong."""
-    best = [findings[0].text for findings in translate(model, tokenizers, few.source, decode)]
-    written = Outputs(few.source, best, few.target)
-    findings = [
-        *one_sentence(written, recipe, step),
-        *habits(written, recipe, step),
-        *length(written, decode, step, finished=finished),
-    ]
-    count = len(written.outputs)
-    if count < PAIRS:
-        few_pairs = f"habits of the translations: {count} validation pairs are fewer than {PAIRS}"
-        return Examined(findings, not_looked_at=[few_pairs])
-    looked_at = (
-        f"translations: {count} of the validation data, beams = {decode.beams}: "
-        "copies, loops, empty or equal ones, script, length"
-    )
-    return Examined(findings, [looked_at])

@@ -49,15 +49,18 @@ def alignment_errors(
     outputs: Sequence[str],
     links: Sequence[Sequence[Link]],
     candidates: Callable[[Mapping[int, Tensor]], Sequence[AlignmentHead]] = readers,
+    limit: int | None = None,
 ) -> dict[AlignmentHead, Errors]:
     """Count for every alignment head how many of the word links of each pair it misses.
 
-    `candidates` returns the heads to test; by default all.
+    `candidates` returns the heads to test; by default all. At most `limit` pairs that have links
+    are read; by default all.
     """
     errors: dict[AlignmentHead, Errors] = {}
     ids = special_ids(model)
     device = next(model.parameters()).device
-    order = sorted(range(len(sources)), key=lambda index: len(sources[index]))
+    linked = [row for row, found in enumerate(links) if found][:limit]
+    order = sorted(linked, key=lambda index: len(sources[index]))
     for first in range(0, len(order), ROWS):
         rows = order[first : first + ROWS]
         encoded = tokenizers.source.encode([sources[row] for row in rows])
@@ -81,8 +84,6 @@ def alignment_errors(
 def _references(
     tokenizers: Tokenizers, source: str, output: str, links: Sequence[Link]
 ) -> Iterator[Reference]:
-    if not links:
-        return
     sides = spans(tokenizers.source, source), spans(tokenizers.target, output)
     for link in links:
         columns = {column for span in link.sources for column in tokens_of(sides[0], *span)}
@@ -126,7 +127,10 @@ def choose_reader(translator: Translator, corpus: Corpus, data: str) -> Entry | 
         UsageError: the model has no attention over the source.
     """
     links = known_links(corpus, corpus.target)
-    errors = _errors(translator, corpus, corpus.target, links, readers, most=TEXTS)
+    sides = corpus.source, corpus.target
+    errors = alignment_errors(
+        translator.model, translator.tokenizers, *sides, links, readers, limit=TEXTS
+    )
     if not errors or next(iter(errors.values())).of < LEAST:
         return None
     best, usual = choose(errors), next(iter(errors))  # the rule is asked first
@@ -160,7 +164,9 @@ def measured(
         return [fallback(maps) if chosen is None else chosen.reader]
 
     found = {
-        name: _errors(translator, corpus, outputs, part, ask)
+        name: alignment_errors(
+            translator.model, translator.tokenizers, corpus.source, outputs, part, ask
+        )
         for name, part in (("words", links), ("numbers", numbers))
     }
     if not found["words"]:
@@ -175,22 +181,3 @@ def measured(
             if each.of
         },
     }
-
-
-def _errors(
-    translator: Translator,
-    corpus: Corpus,
-    outputs: Sequence[str],
-    links: Links,
-    ask: Callable[[Mapping[int, Tensor]], Sequence[AlignmentHead]],
-    most: int | None = None,
-) -> dict[AlignmentHead, Errors]:
-    rows = [row for row, found in enumerate(links) if found][:most]
-    return alignment_errors(
-        translator.model,
-        translator.tokenizers,
-        [corpus.source[row] for row in rows],
-        [outputs[row] for row in rows],
-        [links[row] for row in rows],
-        ask,
-    )
