@@ -17,9 +17,8 @@ from manyheads.data.text.corpus import (
     read_bounded,
     read_parallel,
 )
-from manyheads.data.text.exclusion import Exclusion, held_out_texts
+from manyheads.data.text.exclusion import Exclusion, held_out_texts, hold_out, near_key
 from manyheads.data.text.formats import FORMATS, Pair, read_pairs
-from manyheads.data.text.hold_out import hold_out, near_key
 from manyheads.errors import DataError, RecipeError, UsageError, nearest
 from manyheads.project.base_recipe import CONVERTED
 from manyheads.project.paths import endings, find_data, is_hub_data
