@@ -18,7 +18,7 @@ from manyheads.doctor.run_batches import (
     Samples,
     random_sample,
 )
-from manyheads.recipe_data.sentence_splits import training_sentences
+from manyheads.recipe_data.named_splits import training_sentences
 from manyheads.recipe_data.text_data import SentenceData
 from manyheads.tokenwise.token_task import predict_batches
 from manyheads.train.training_task import Task
