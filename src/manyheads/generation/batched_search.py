@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.tokenizers.tokenizer import TextTokenizer, byte_pieces
 from manyheads.decode.beam import beam_search
-from manyheads.decode.beam_selection import TOP_K, BeamSelector
+from manyheads.decode.beam_selection import TOP_K, BeamSelector, Diverse
 from manyheads.decode.constraints import (
     ForcedEnd,
     ForcedPrefix,
@@ -24,7 +24,6 @@ from manyheads.decode.constraints import (
     SuppressTokens,
 )
 from manyheads.decode.coverage import Coverage
-from manyheads.decode.diverse import Diverse
 from manyheads.decode.greedy import greedy_search
 from manyheads.decode.loops import StopLoops
 from manyheads.decode.phrases import PhraseConstraint
