@@ -27,6 +27,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from functools import partial
 from typing import ClassVar
 
 __all__ = [
@@ -99,7 +100,7 @@ class MissingExtraError(UsageError):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Survives pickling, and so a worker process, in spite of keyword-only arguments."""
-        return _missing_extra, (self.package, self.extra)
+        return partial(MissingExtraError, package=self.package, extra=self.extra), ()
 
 
 class DataError(ManyheadsError):
@@ -203,7 +204,3 @@ def optional_import(package: str, *, extra: str) -> Iterator[None]:
         yield
     except ImportError:
         raise MissingExtraError(package=package, extra=extra) from None
-
-
-def _missing_extra(package: str, extra: str) -> MissingExtraError:
-    return MissingExtraError(package=package, extra=extra)
