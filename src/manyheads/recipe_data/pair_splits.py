@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
@@ -66,8 +67,14 @@ def with_joined_pairs(corpus: TrainingCorpus, share: float, seed: int) -> Traini
         return corpus
     if isinstance(corpus, StreamedCorpus):
         raise RecipeError("augment.joined is for corpora that fit into memory: leave it out.")
-    pairs = joined_pairs(corpus.source, corpus.target, share, stream(seed, "joined"))
-    return corpus.extended(pairs)
+    pairs = list(joined_pairs(corpus.source, corpus.target, share, stream(seed, "joined")))
+    lines = corpus.lines or range(corpus.first_line, corpus.first_line + len(corpus))
+    return replace(
+        corpus,
+        source=corpus.source + [source for source, _ in pairs],
+        target=corpus.target + [target for _, target in pairs],
+        lines=[*lines, *[0] * len(pairs)],  # they are in no file
+    )
 
 
 def find_corpus(name: str, data: PairData) -> str:
