@@ -37,8 +37,8 @@ from manyheads.recipe_data.caption_data import CaptionData, ReadData
 from manyheads.recipe_data.caption_splits import captioned_split, read_captioned
 from manyheads.recipe_data.image_data import ImageData, LabelledImageData
 from manyheads.recipe_data.image_splits import find_images, image_split
+from manyheads.recipe_data.named_splits import sentences
 from manyheads.recipe_data.pair_splits import corpus_split, training_corpus
-from manyheads.recipe_data.sentence_splits import sentences
 from manyheads.recipe_data.text_data import PairData, SentenceData
 from tests import captioned, language, squares
 from tests.made import CLASSIFY, TRANSLATE, Silent, png, write_halves, write_numbers, write_recipe

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyheads.data.text.hold_out import hold_out, near_key
+from manyheads.data.text.exclusion import hold_out, near_key
 from manyheads.errors import DataError
 
 

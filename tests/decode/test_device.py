@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from manyheads.decode.beam import beam_search
+from manyheads.decode.beam_selection import Diverse
 from manyheads.decode.constraints import (
     ForcedEnd,
     ForcedPrefix,
@@ -17,7 +18,6 @@ from manyheads.decode.constraints import (
     SuppressTokens,
 )
 from manyheads.decode.coverage import Coverage
-from manyheads.decode.diverse import Diverse
 from manyheads.decode.greedy import greedy_search
 from manyheads.decode.phrases import PhraseConstraint
 from manyheads.decode.sampling import Sampling, sample

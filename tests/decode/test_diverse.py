@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyheads.decode.beam import beam_search
-from manyheads.decode.diverse import Diverse
+from manyheads.decode.beam_selection import Diverse
 from manyheads.decode.step import Hypothesis
 from tests import reverser
 from tests.decode.tree import END, START, Next, Tree, alike, from_table, random_tree

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from manyheads.decode.beam import beam_search
-from manyheads.decode.beam_selection import TOP_K
+from manyheads.decode.beam_selection import TOP_K, Diverse
 from manyheads.decode.constraints import ForcedEnd, ForcedPrefix, NoRepeatNgram, Rule
-from manyheads.decode.diverse import Diverse
 from manyheads.decode.greedy import greedy_search
 from manyheads.decode.phrases import PhraseConstraint
 from manyheads.decode.sampling import sample

@@ -2,7 +2,7 @@
 
 import pytest
 
-from manyheads.data.text.language_guess import guess
+from manyheads.data.text.languages import guess
 
 FOUR = ("en", "de", "fr", "ko")
 

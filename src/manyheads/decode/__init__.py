@@ -4,10 +4,9 @@ from manyheads.lazy import lazy
 
 HOMES = {
     "decode.beam": "beam_search",
-    "decode.beam_selection": "BeamSelector TopK",
+    "decode.beam_selection": "BeamSelector Diverse TopK",
     "decode.constraints": "ForcedEnd ForcedPrefix MinLength NoRepeatNgram Rule SuppressTokens",
     "decode.coverage": "Coverage",
-    "decode.diverse": "Diverse",
     "decode.greedy": "greedy_search",
     "decode.phrases": "PhraseConstraint Phrases",
     "decode.sampling": "Sampling sample",

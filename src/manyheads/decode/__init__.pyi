@@ -1,7 +1,7 @@
 """Public names, for type checkers and editors; programs import each when it is used."""
 
 from manyheads.decode.beam import beam_search
-from manyheads.decode.beam_selection import BeamSelector, TopK
+from manyheads.decode.beam_selection import BeamSelector, Diverse, TopK
 from manyheads.decode.constraints import (
     ForcedEnd,
     ForcedPrefix,
@@ -11,7 +11,6 @@ from manyheads.decode.constraints import (
     SuppressTokens,
 )
 from manyheads.decode.coverage import Coverage
-from manyheads.decode.diverse import Diverse
 from manyheads.decode.greedy import greedy_search
 from manyheads.decode.phrases import PhraseConstraint, Phrases
 from manyheads.decode.sampling import Sampling, sample

@@ -34,7 +34,6 @@ def translate_table(
     column: str | None = None,
     glossary: Glossary | None = None,
     options: DecodeConfig | None = None,
-    longest: int | None = None,
     seed: int = 1,
     through: Callable[[FallbackTranslator], SentenceTranslator] | None = None,
 ) -> Document:
@@ -56,7 +55,7 @@ def translate_table(
     own = FallbackTranslator(translator, glossary, options, seed)
     fallbacks = own if through is None else through(own)
     rows = (chain.from_iterable(split_document(text, translator.source)) for text in texts)
-    blocks = translate_blocks(fallbacks, [list(row) for row in rows], longest)
+    blocks = translate_blocks(fallbacks, [list(row) for row in rows])
     lines = tuple(block.line(number) for number, block in enumerate(blocks, 1))
     written = "".join(f"{one_line(line.translation)}\n" for line in lines)
     return Document(written, lines, written.encode(), "row")

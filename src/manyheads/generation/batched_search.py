@@ -3,7 +3,7 @@
 What is read, texts or images, is a tensor with one row an output; the model encodes it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Protocol, runtime_checkable
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.tokenizers.tokenizer import TextTokenizer, byte_pieces
 from manyheads.decode.beam import beam_search
-from manyheads.decode.beam_selection import TOP_K, BeamSelector
+from manyheads.decode.beam_selection import TOP_K, BeamSelector, Diverse
 from manyheads.decode.constraints import (
     ForcedEnd,
     ForcedPrefix,
@@ -24,7 +24,6 @@ from manyheads.decode.constraints import (
     SuppressTokens,
 )
 from manyheads.decode.coverage import Coverage
-from manyheads.decode.diverse import Diverse
 from manyheads.decode.greedy import greedy_search
 from manyheads.decode.loops import StopLoops
 from manyheads.decode.phrases import PhraseConstraint
@@ -51,11 +50,6 @@ class Job:
     beams: int
     limit: int  # tokens, with the end token
     max_loop: int  # tokens that it may repeat in a row; 0 is no limit
-
-    @property
-    def length(self) -> int:
-        """Of the input, in tokens."""
-        return len(self.key)
 
 
 @runtime_checkable
@@ -140,7 +134,12 @@ def check_search(
             f"{vocabulary} tokens, 0 to {vocabulary - 1}."
         )
     for what, rows in (("A prefix", prefixes), ("A constraint", chain(*constraints))):
-        _check_ids(what, rows, vocabulary, end)
+        for token in chain(*rows):
+            if not 0 <= token < vocabulary or token == end:
+                raise UsageError(
+                    f"{what} has the token {token}: allowed are 0 to {vocabulary - 1}, except the "
+                    f"end token {end}."
+                )
     if end in decode.banned and not decode.forced_end:
         raise UsageError(
             f"Token {end} is the end token: without it no output can end. Do not ban it, or "
@@ -155,7 +154,7 @@ def batches(jobs: list[Job], most: int = ROWS) -> Iterator[list[Job]]:
         jobs: to be batched.
         most: outputs x beams in a batch.
     """
-    jobs = sorted(jobs, key=lambda job: (job.beams, job.length))
+    jobs = sorted(jobs, key=lambda job: (job.beams, len(job.key)))
     batch: list[Job] = []
     longest = 0
     for job in jobs:
@@ -273,12 +272,3 @@ def _rules(
     if any(job.prefix for job in jobs):
         rules = [ForcedPrefix([job.prefix for job in jobs], rules, given=given)]
     return rules
-
-
-def _check_ids(what: str, rows: Iterable[Sequence[int]], vocabulary: int, end: int) -> None:
-    for token in chain(*rows):
-        if not 0 <= token < vocabulary or token == end:
-            raise UsageError(
-                f"{what} has the token {token}: allowed are 0 to {vocabulary - 1}, except the end "
-                f"token {end}."
-            )

@@ -19,8 +19,14 @@ from manyheads.decode.step import Hypothesis, Step
 from manyheads.errors import UsageError
 from manyheads.generation.batched_search import Job, Searcher, batches, check_search, plan, search
 from manyheads.generation.special_ids import SpecialIds, special_ids
-from manyheads.generation.token_details import OutputToken, behind_space, describe, readings
+from manyheads.generation.token_details import (
+    OutputToken,
+    attention_over_source,
+    behind_space,
+    describe,
+)
 from manyheads.generation.token_scores import token_log_probabilities
+from manyheads.lens.measures import alignment_head
 from manyheads.lens.measures.alignment_head import AlignmentHead
 
 Tokens = Sequence[int]
@@ -210,7 +216,11 @@ def _readings(
     ids: SpecialIds,
     reader: AlignmentHead | None,
 ) -> list[list[tuple[Piece, float]]]:
-    """Return the aligned source piece and its weight, for each token of each output."""
+    """Return the aligned source piece and its weight, for each token of each output.
+
+    Runs the model on source and output once more, as in training, and records its attention. The
+    end token of the source is left out: it often gets attention without being aligned.
+    """
     pieces = [
         [replace(each, begin=behind_space(text, each.begin, each.end)) for each in split]
         for text, split in ((text, tokenizers.source.pieces(text)) for text in texts)
@@ -220,11 +230,13 @@ def _readings(
     source = _padded(attends, jobs, ids)
     rows = [n for n, hypotheses in enumerate(found) for _ in hypotheses]
     outputs = [hypothesis.tokens for hypotheses in found for hypothesis in hypotheses]
-    lengths = [len(pieces[n]) for n in rows]
-    read = readings(
-        attends, source[rows], lengths, outputs, start=ids.start, padding=ids.pad, reader=reader
+    maps = attention_over_source(attends, source[rows], outputs, start=ids.start, padding=ids.pad)
+    weights = alignment_head.read(maps, reader or alignment_head.fallback(maps))
+    read = (
+        alignment_head.links(row, len(tokens), len(pieces[n]))
+        for n, row, tokens in zip(rows, weights, outputs, strict=True)
     )
     return [
-        [(pieces[n][index], share) for index, share in each]
+        [(pieces[n][column], share) for _, column, share in each]
         for n, each in zip(rows, read, strict=True)
     ]

@@ -10,15 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from manyheads.data.batching.batches import pad
-from manyheads.lens.measures.alignment_head import AlignmentHead, fallback, layers, links, read
+from manyheads.lens.measures.alignment_head import layers
 from manyheads.nn.recording.trace import record
 
 if TYPE_CHECKING:
     from manyheads.data.tokenizers.tokenizer import Piece, TextTokenizer
     from manyheads.decode.step import Hypothesis
     from manyheads.lens.view.text_view import Span
-
-Reading = tuple[int, float]  # a source token, and its share of the attention
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,30 +81,6 @@ def _common(left: str, right: str) -> int:
         (n for n, (a, b) in enumerate(zip(left, right, strict=False)) if a != b),
         min(len(left), len(right)),
     )
-
-
-def readings(
-    model: nn.Module,
-    source: Tensor,
-    lengths: Sequence[int],
-    outputs: Sequence[Sequence[int]],
-    *,
-    start: int,
-    padding: int,
-    reader: AlignmentHead | None = None,
-) -> list[list[Reading]]:
-    """Return the aligned source token of each token of each output, and its attention weight.
-
-    Runs the model on source and output once more, as in training, and records its attention. The
-    end token of the source is left out: it often gets attention without being aligned. Lengths are
-    without it; outputs are without start and end. A `reader` of None is `alignment_head.fallback`.
-    """
-    maps = attention_over_source(model, source, outputs, start=start, padding=padding)
-    weights = read(maps, reader or fallback(maps))
-    return [
-        [(column, share) for _, column, share in links(row, len(tokens), length)]
-        for row, length, tokens in zip(weights, lengths, outputs, strict=True)
-    ]
 
 
 def attention_over_source(

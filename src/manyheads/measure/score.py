@@ -14,7 +14,7 @@ from manyheads.project.base_recipe import DataTable
 from manyheads.project.paths import find_data, here, split_selection
 from manyheads.recipe_data.image_data import ImageRecipe
 from manyheads.recipe_data.image_splits import image_split, read_images
-from manyheads.recipe_data.sentence_splits import sentence_split, sentences
+from manyheads.recipe_data.named_splits import sentence_split, sentences
 from manyheads.recipe_data.text_data import SentenceData
 
 Line = dict[str, Any]

@@ -4,8 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from manyheads.data.text.language_guess import NAMES, guess
-from manyheads.data.text.languages import is_language_code, languages_with_words
+from manyheads.data.text.languages import NAMES, guess, is_language_code, languages_with_words
 from manyheads.errors import DataError, UsageError
 from manyheads.own_data.loose_table import Table
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import tomli_w
 
 from manyheads.asks.decode_config import DecodeConfig
+from manyheads.data.text.exclusion import near_key
 from manyheads.data.text.formats import Pair
-from manyheads.data.text.hold_out import near_key
 from manyheads.errors import ManyheadsError, UsageError
 from manyheads.models.presets import preset
 from manyheads.project.folder import ModelFolder

@@ -14,8 +14,7 @@ from pathlib import Path
 from manyheads.data.images.image_file import FOREIGN, SUFFIXES, is_image
 from manyheads.data.regular_files import files_below
 from manyheads.data.text.encoding import is_valid_unicode
-from manyheads.data.text.language_guess import guess
-from manyheads.data.text.languages import is_language_code
+from manyheads.data.text.languages import guess, is_language_code
 from manyheads.data.text.lines import lines
 from manyheads.data.text.rows import LISTINGS
 from manyheads.errors import DataError, UsageError, nearest

@@ -10,8 +10,8 @@ from manyheads.data.checks.clean import Cleaner, repaired
 from manyheads.data.checks.issue_types import ISSUE_TYPES
 from manyheads.data.checks.text_checks import Checker
 from manyheads.data.documents.glossary import Glossary
+from manyheads.data.text.exclusion import hold_out, near_key
 from manyheads.data.text.formats import Pair
-from manyheads.data.text.hold_out import hold_out, near_key
 from manyheads.data.text.languages import is_language_code
 from manyheads.errors import DataError, UsageError
 from manyheads.own_data.columns import Roles, find_roles

@@ -27,16 +27,6 @@ class ImageData(DataTable):
     # every image is opened once at the beginning.
     on_error: Literal["stop", "skip"] = "stop"
 
-    @property
-    def columns(self) -> tuple[str, str | None]:
-        """Columns of a table: images, and labels if they are read."""
-        return self.image, None
-
-    @property
-    def label_separator(self) -> str | None:
-        """Text between the labels of one image; None: one label per image."""
-        return None
-
     def split_name(self, split: str) -> str | None:
         """Name a split; images held out of the training data have no name of their own."""
         if split == "valid" and self.valid is None:
@@ -49,16 +39,6 @@ class LabelledImageData(ImageData):
 
     multi_label: bool = False  # any number of classes per image
     separator: str = Field(default=";", min_length=1)  # between them, in a text
-
-    @property
-    def columns(self) -> tuple[str, str | None]:
-        """Columns of a table: images and labels."""
-        return self.image, self.label
-
-    @property
-    def label_separator(self) -> str | None:
-        """Text between the labels of one image; None: one label per image."""
-        return self.separator if self.multi_label else None
 
 
 class ImageRecipe(Recipe):

@@ -12,7 +12,7 @@ from manyheads.data.images.shards import read_shards
 from manyheads.data.text.rows import LISTINGS, TABLES
 from manyheads.errors import DataError, RecipeError, UsageError
 from manyheads.project.paths import find_data, is_hub_data
-from manyheads.recipe_data.image_data import ImageData, ImageRecipe
+from manyheads.recipe_data.image_data import ImageData, ImageRecipe, LabelledImageData
 from manyheads.recipe_data.named_splits import named
 from manyheads.recipe_data.pair_splits import refuse_converted
 from manyheads.train.ranks import exchange, rank_and_world
@@ -37,16 +37,17 @@ def readable_images(images: ImageSet, recipe: ImageRecipe) -> ImageSet:
 
 def find_images(name: str, data: ImageData) -> ImageSet:
     """Find images and the labels of a classifier, without opening any of them."""
-    columns, separator = data.columns, data.label_separator
-    labelled = columns[1] is not None
+    label = separator = None
+    if isinstance(data, LabelledImageData):
+        label, separator = data.label, data.separator if data.multi_label else None
     if name == "digits":
         digits = read_digits()
-        if labelled:
+        if label is not None:
             return digits
         return replace(digits, labels=np.zeros(len(digits), dtype=int), classes=[])
     refuse_converted(name)
     if is_hub_data(name):
-        return read_hub(name, *columns, separator)
+        return read_hub(name, data.image, label, separator)
     paths = find_data(name, data.root)
     if any(path.is_dir() for path in paths):
         if len(paths) > 1:
@@ -56,12 +57,12 @@ def find_images(name: str, data: ImageData) -> ImageSet:
                 "data.multi_label: class folders give each image one class. List the images "
                 f"in a table ({', '.join(LISTINGS)}) instead."
             )
-        return read_folder(paths[0]) if labelled else read_unlabelled(paths[0])
+        return read_unlabelled(paths[0]) if label is None else read_folder(paths[0])
     suffixes = {path.suffix for path in paths}
     if suffixes <= SUFFIXES:
         raise UsageError(f"{name!r} is one image: name a folder or a table of images.")
     if suffixes == {".tar"}:
-        return read_shards(paths, columns[1], separator)
+        return read_shards(paths, label, separator)
     if suffixes <= set(LISTINGS) and len(paths) > 1:
         raise RecipeError(f"{name!r} matches {len(paths)} tables: name one.")
     if len(suffixes) > 1 or not suffixes <= set(TABLES):
@@ -69,7 +70,7 @@ def find_images(name: str, data: ImageData) -> ImageSet:
             f"{name!r} is not read as images: name a folder of images, a table "
             f"({', '.join(LISTINGS)}), .parquet or .tar files."
         )
-    return read_tables(paths, *columns, separator)
+    return read_tables(paths, data.image, label, separator)
 
 
 def image_splits(recipe: ImageRecipe) -> tuple[ImageSet, ImageSet]:

@@ -1,16 +1,15 @@
-"""Splits by the names that a recipe gives them."""
+"""Splits by the names that a recipe gives them; the sentences that such a name stands for."""
 
 from itertools import chain
 from pathlib import Path
 
-from manyheads.data.images.image_set import (
-    ImageSet,
-)
+from manyheads.data.images.image_set import ImageSet
 from manyheads.data.split_register import reject_test_split
-from manyheads.data.text.corpus import Corpus, StreamedCorpus
-from manyheads.errors import UsageError, nearest
+from manyheads.data.text.corpus import Corpus, Sentences, StreamedCorpus, read_sentences
+from manyheads.errors import RecipeError, UsageError, nearest
 from manyheads.project.base_recipe import DataTable
-from manyheads.project.paths import data_files
+from manyheads.project.paths import data_files, find_data
+from manyheads.recipe_data.text_data import SentenceData
 
 
 def named(split: str, data: DataTable) -> str:
@@ -44,3 +43,29 @@ def reject_test_splits(*data: Corpus | StreamedCorpus | ImageSet) -> None:
                 f"{part.origin} is a test split: it is measured once, with `final=True`, "
                 "and never trained or selected on. Use dates:train and dates:valid."
             )
+
+
+def sentences(name: str, data: SentenceData) -> Sentences:
+    """Read a text file, which may be one side of a parallel corpus, or a column of a .tsv file."""
+    if "*" in name:
+        raise RecipeError(f"{name!r} is a pattern: name one text file, one sentence a line.")
+    (path,) = find_data(name, data.root)
+    table = path.suffixes[-1:] == [".tsv"] or path.suffixes[-2:] == [".tsv", ".gz"]
+    if table and data.column is None:
+        raise RecipeError(
+            f"{name!r} is a table: say which column holds the text, for example data.column=1."
+        )
+    return read_sentences(path, data.column if table else None)
+
+
+def sentence_split(split: str, data: SentenceData) -> Sentences:
+    """Read the sentences that a recipe names for a split."""
+    return sentences(named(split, data), data)
+
+
+def training_sentences(data: SentenceData) -> tuple[Sentences, Sentences]:
+    """Read training and validation sentences; refuse registered test splits."""
+    train, valid = sentence_split("train", data), sentence_split("valid", data)
+    for part in (train, valid):
+        reject_test_split(part.hashes, part.origin)
+    return train, valid

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
@@ -17,9 +18,8 @@ from manyheads.data.text.corpus import (
     read_bounded,
     read_parallel,
 )
-from manyheads.data.text.exclusion import Exclusion, held_out_texts
+from manyheads.data.text.exclusion import Exclusion, held_out_texts, hold_out, near_key
 from manyheads.data.text.formats import FORMATS, Pair, read_pairs
-from manyheads.data.text.hold_out import hold_out, near_key
 from manyheads.errors import DataError, RecipeError, UsageError, nearest
 from manyheads.project.base_recipe import CONVERTED
 from manyheads.project.paths import endings, find_data, is_hub_data
@@ -67,8 +67,14 @@ def with_joined_pairs(corpus: TrainingCorpus, share: float, seed: int) -> Traini
         return corpus
     if isinstance(corpus, StreamedCorpus):
         raise RecipeError("augment.joined is for corpora that fit into memory: leave it out.")
-    pairs = joined_pairs(corpus.source, corpus.target, share, stream(seed, "joined"))
-    return corpus.extended(pairs)
+    pairs = list(joined_pairs(corpus.source, corpus.target, share, stream(seed, "joined")))
+    lines = corpus.lines or range(corpus.first_line, corpus.first_line + len(corpus))
+    return replace(
+        corpus,
+        source=corpus.source + [source for source, _ in pairs],
+        target=corpus.target + [target for _, target in pairs],
+        lines=[*lines, *[0] * len(pairs)],  # they are in no file
+    )
 
 
 def find_corpus(name: str, data: PairData) -> str:

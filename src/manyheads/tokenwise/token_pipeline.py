@@ -39,7 +39,7 @@ from manyheads.predict.text_reader import TokenPredictor
 from manyheads.project.base_recipe import Recipe
 from manyheads.project.folder import ModelFolder
 from manyheads.project.sentencepiece_files import SHARED, learn_tokenizer
-from manyheads.recipe_data.sentence_splits import sentences, training_sentences
+from manyheads.recipe_data.named_splits import sentences, training_sentences
 from manyheads.recipe_data.text_data import LanguageData, SentenceData
 from manyheads.tokenwise.line_samples import LineSamples
 from manyheads.tokenwise.look_at_tokens import explain_tokens, shapes_of_tokens

@@ -47,7 +47,8 @@ class Mixing:
         cut, own = self.cut[indices], self.own[indices]
         boxes = _boxes(np.sqrt(1 - own), np.sqrt(1 - own), self.places[indices], (height, width))
         # The actual area of the box, in whole pixels.
-        own = np.where(cut, 1 - _areas(boxes) / (height * width), own)
+        areas = (boxes[:, 1] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 2])
+        own = np.where(cut, 1 - areas / (height * width), own)
         shares = torch.from_numpy(own).to(pixels.device, torch.float32)
         inside = _mask(boxes, (height, width), pixels.device)
         boxed = torch.from_numpy(cut).to(pixels.device)[:, None, None]
@@ -105,10 +106,6 @@ def _boxes(high: np.ndarray, wide: np.ndarray, places: np.ndarray, size: Size) -
     top = np.floor(places[:, 0] * (height - tall + 1))
     left = np.floor(places[:, 1] * (width - broad + 1))
     return np.stack((top, top + tall, left, left + broad), axis=1)
-
-
-def _areas(boxes: np.ndarray) -> np.ndarray:
-    return (boxes[:, 1] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 2])
 
 
 def _mask(boxes: np.ndarray, size: Size, device: torch.device) -> Tensor:

@@ -148,11 +148,11 @@ class Checker:
         """Return the issues of the whole corpus, with the indices of their pairs from 0."""
         if len(self) < 2:
             return {}
-        source, target = (np.frombuffer(side, dtype=np.int64) for side in self._digests)
+        source, target = _arrays(self._digests)
         digests = source * 31 + target
         order = np.argsort(digests, kind="stable")
-        lengths = self._as_arrays(self._lengths)
-        shifts = find_shifts(lengths, self._as_arrays(self._numbers))
+        lengths = _arrays(self._lengths)
+        shifts = find_shifts(lengths, _arrays(self._numbers))
         shifted = [np.arange(shift.start, shift.end) for shift in shifts]
         issues = {
             "duplicate-pair": np.sort(order[1:][digests[order][1:] == digests[order][:-1]]),
@@ -166,23 +166,20 @@ class Checker:
         for kind, indices in self.indices().items():
             lines = [self._lines[index] for index in indices[:FEW]]
             tallies[kind] = _Tally(len(indices), lines, {"both"})
-        source, target = (np.frombuffer(side, dtype=np.int64) for side in self._digests)
-        many = _with_many_targets(source, target)
+        many = _with_many_targets(*_arrays(self._digests))
         if len(many):
             lines = [self._lines[index] for index in many[:FEW]]
             tallies["many-targets"] = _Tally(len(many), lines, {"source"})
         return tallies
 
-    @staticmethod
-    def _as_arrays(sides: "tuple[array[int], array[int]]") -> tuple[np.ndarray, np.ndarray]:
-        first, second = (np.frombuffer(side, dtype=np.int32) for side in sides)
-        return first, second
+
+def _arrays(sides: "tuple[array[int], array[int]]") -> tuple[np.ndarray, np.ndarray]:
+    first, second = (np.frombuffer(side, dtype=side.typecode) for side in sides)
+    return first, second
 
 
 def _with_many_targets(source: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Return the first index of each source with many different targets."""
-    if not len(source):
-        return source
     order = np.lexsort((target, source))
     sources, targets = source[order], target[order]
     new = np.ones(len(order), dtype=bool)

@@ -275,7 +275,8 @@ class RenderedLines:
         """Draw a text in white on black, the baseline at ABOVE sizes below the margin."""
         size = font.size
         width = math.ceil(font.getlength(text)) + spacing * (len(text) - 1)
-        ink = Image.new("L", (max(1, width) + 2 * MARGIN, _rows(size)))
+        rows = round((ABOVE + BELOW) * size) + 2 * MARGIN
+        ink = Image.new("L", (max(1, width) + 2 * MARGIN, rows))
         draw = ImageDraw.Draw(ink)
         baseline = MARGIN + round(ABOVE * size)
         if not spacing:
@@ -353,7 +354,3 @@ def _with_neighbour(ink: np.ndarray, draws: Sequence[float]) -> np.ndarray:
     place = slice(0, rows) if draws[2] < 0.5 else slice(ink.shape[0] - rows, ink.shape[0])
     np.maximum(lines[place], strip, out=lines[place])
     return lines
-
-
-def _rows(size: float) -> int:
-    return round((ABOVE + BELOW) * size) + 2 * MARGIN

@@ -64,16 +64,6 @@ class Corpus:
         lines = self.lines or range(self.first_line, self.first_line + len(self))
         return replace(self, **columns, lines=[lines[i] for i in indices])
 
-    def extended(self, pairs: Iterable[tuple[str, str]]) -> "Corpus":
-        """Return this corpus with pairs behind it that are in no file; their lines are 0."""
-        source, target = self.source.copy(), self.target.copy()
-        lines = [*self.lines] or list(range(self.first_line, self.first_line + len(self)))
-        for ours, theirs in pairs:
-            source.append(ours)
-            target.append(theirs)
-            lines.append(0)
-        return replace(self, source=source, target=target, lines=lines)
-
     def sample(self, seed: int) -> tuple[list[str], list[str]]:
         """Return all sources and targets; `StreamedCorpus.sample` draws some."""
         return self.source, self.target

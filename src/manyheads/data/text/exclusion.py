@@ -1,15 +1,17 @@
-"""Keep what is measured on out of training: pairs that share a line with held-out text.
+"""Keep what is measured on out of training: pairs that share a line with it, and their likes.
 
 Two lines are the same if they differ only in case, punctuation and spaces. Lines of fewer than
 three words ("Thank you.") occur everywhere by chance and exclude nothing.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from manyheads.data.text.formats import Pair, corpus_files, is_one_file, read_pairs
 from manyheads.data.text.lines import ending, lines
+from manyheads.errors import DataError
+from manyheads.streams import generator
 
 WORDS = 3  # a line with fewer excludes nothing
 
@@ -31,15 +33,11 @@ class Exclusion:
         """Hold out the texts of three words and more."""
         return cls(frozenset(normalised(text) for text in texts if len(text.split()) >= WORDS))
 
-    def excludes(self, *sides: str) -> bool:
-        """Return whether one of these texts equals a held-out one."""
-        return any(normalised(side) in self.held_out for side in sides)
-
     def filter(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
         """Yield the pairs of which no side is held out; count the others anew."""
         self.left_out = 0
         for pair in pairs:
-            if self.excludes(pair.source, pair.target):
+            if not self.held_out.isdisjoint(map(normalised, (pair.source, pair.target))):
                 self.left_out += 1
             else:
                 yield pair
@@ -59,3 +57,44 @@ def held_out_texts(path: str | Path, source: str, target: str) -> Iterator[str]:
     for file in corpus_files(path, source, target):
         for _, text in lines(file):
             yield from (text or "").split("\t")
+
+
+def near_key(text: str) -> str:
+    """Return what near-duplicates share: letters and digits, without case, marks and spaces.
+
+    Examples:
+        >>> near_key("It's  ME!") == near_key("its me")
+        True
+    """
+    return normalised(text) or text
+
+
+def hold_out(sources: Sequence[str], count: int, seed: int) -> tuple[list[int], list[int]]:
+    """Split indices into the rest and at least `count` held out, both in order.
+
+    A group of near-duplicate sources is on one side, so no held-out source was trained on.
+
+    Raises:
+        DataError: too few groups, so nothing would be left on one side.
+    """
+    keys = list(map(near_key, sources))
+    groups = list(dict.fromkeys(keys))
+    sizes = dict.fromkeys(groups, 0)
+    for key in keys:
+        sizes[key] += 1
+    held: set[str] = set()
+    taken = 0
+    for index in generator(seed, "hold-out").permutation(len(groups)):
+        if taken >= count:
+            break
+        held.add(groups[index])
+        taken += sizes[groups[index]]
+    if taken < count or len(held) == len(groups):
+        raise DataError(
+            f"{count:,} pairs cannot be held out of {len(sources):,}, which have {len(groups):,} "
+            "different sources: hold out fewer."
+        )
+    parts: tuple[list[int], list[int]] = ([], [])
+    for index, key in enumerate(keys):
+        parts[key in held].append(index)
+    return parts

@@ -1,11 +1,27 @@
-"""Scripts and frequent words of languages, to detect text in a wrong language."""
+"""Scripts and frequent words of languages, to detect text in a wrong one, or guess which it is."""
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
+
+NAMES = {
+    "cs": "Czech",
+    "de": "German",
+    "en": "English",
+    "es": "Spanish",
+    "fr": "French",
+    "it": "Italian",
+    "ja": "Japanese",
+    "ko": "Korean",
+    "nl": "Dutch",
+    "pl": "Polish",
+    "pt": "Portuguese",
+    "ru": "Russian",
+    "zh": "Chinese",
+}
 
 _TOKEN = re.compile(r"[^\W\d_]+")
 
@@ -72,3 +88,20 @@ def count_words(text: str, words: frozenset[str]) -> int:
 def header_words(*languages: str) -> Mapping[str, None]:
     """Return usual column names of tables of sentence pairs, in lower case."""
     return dict.fromkeys([*_known()["header"].split(), *(code.lower() for code in languages)])
+
+
+def guess(text: str, languages: Iterable[str]) -> list[tuple[str, float]]:
+    """Rank languages for a text, with a confidence from 0 to 1; the first is the best guess."""
+    known = list(dict.fromkeys(base(each) for each in languages))
+    signs = sum(map(str.isalpha, text))
+    words = len(_TOKEN.findall(text))
+    scores = {}
+    for language in known:
+        written = script(language)
+        share = count(letters(written), text) / signs if written and signs else 0.0
+        hits = count_words(text, frequent_words(language)) / words if words else 0.0
+        # Latin names and abbreviations occur in texts of other scripts, and hardly the reverse.
+        scores[language] = share * (0.1 + hits if written == "Latin" else 1.0)
+    total = sum(scores.values())
+    ranked = sorted(scores.items(), key=lambda each: -each[1])
+    return [(language, round(score / total, 3) if total else 0.0) for language, score in ranked]

@@ -57,28 +57,16 @@ class SubwordSampler:
             pairs = zip(*texts, self.noise_seeds[indices].tolist(), strict=True)
             sources, targets = zip(*(self.noise(*pair) for pair in pairs), strict=True)
             drawn = list(sources), list(targets)
-        source, target = (
-            self._side(*parts)
-            for parts in zip(
-                self.segment, best, texts, drawn, self.seeds[indices].T.tolist(), strict=True
-            )
-        )
-        return source, target
-
-    def _side(
-        self,
-        segment: Segmentation,
-        best: Rows,
-        texts: list[str],
-        drawn: list[str],
-        seeds: list[int],
-    ) -> Rows:
-        rows = []
-        for old, text, changed, seed in zip(best, texts, drawn, seeds, strict=True):
-            # The best segmentation of an unchanged text is known.
-            new = old if text == changed and not self.alpha else segment(changed, seed)
-            rows.append(new if len(new) <= self.max_length else old)
-        return rows
+        seeds = self.seeds[indices].T.tolist()
+        found: tuple[Rows, Rows] = ([], [])
+        for rows, segment, *parts in zip(
+            found, self.segment, best, texts, drawn, seeds, strict=True
+        ):
+            for old, text, changed, seed in zip(*parts, strict=True):
+                # The best segmentation of an unchanged text is known.
+                new = old if text == changed and not self.alpha else segment(changed, seed)
+                rows.append(new if len(new) <= self.max_length else old)
+        return found
 
 
 def _segmentation(tokenizer: TextTokenizer, alpha: float) -> Segmentation:

@@ -226,7 +226,7 @@ class CTranslate2Model(EngineModel):
 
     def _check_length(self, jobs: list[Job]) -> None:
         """Refuse what has more tokens than the export has positions."""
-        longest = max(max(job.limit, job.length) for job in jobs)
+        longest = max(max(job.limit, len(job.key)) for job in jobs)
         most = self.positions
         if most is not None and longest > most:
             raise UsageError(

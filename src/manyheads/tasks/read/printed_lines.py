@@ -23,8 +23,7 @@ from manyheads.files import expand_user
 from manyheads.project.paths import data_root, find_data, here, split_selection
 from manyheads.recipe_data.caption_data import ReadData
 from manyheads.recipe_data.caption_splits import read_captioned, read_given
-from manyheads.recipe_data.named_splits import named
-from manyheads.recipe_data.sentence_splits import sentences
+from manyheads.recipe_data.named_splits import named, sentences
 from manyheads.recipe_data.text_data import SentenceData
 from manyheads.streams import generator, stream
 

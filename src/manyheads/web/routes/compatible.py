@@ -14,8 +14,7 @@ from starlette.responses import Response
 
 from manyheads.asks.translate_request import TranslateRequest
 from manyheads.data.documents.document_formats import TEXT_FORMATS
-from manyheads.data.text.language_guess import NAMES, guess
-from manyheads.data.text.languages import base
+from manyheads.data.text.languages import NAMES, base, guess
 from manyheads.documents import document_translation as documents
 from manyheads.errors import UsageError
 from manyheads.web.ask_queue import ask, served, while_connected
