@@ -132,13 +132,12 @@ def test_shift() -> None:
 
 
 def test_tiles() -> None:
-    """Cut, and put together again; shuffled, the same tiles in another order."""
-    cut = bias.tiles(PICTURES)
-    assert cut.shape == (2, 16, 3, 8, 8)
-    assert torch.equal(cut[0, 5, 1], PICTURES[0, 1, 8:16, 8:16])
-    assert torch.equal(bias.untiled(cut), PICTURES)
+    """Shuffled, the same tiles in another order; its own place is known by its pixels."""
     mixed = bias.shuffled(PICTURES, seed=1)
     assert not torch.equal(mixed, PICTURES)
+    tiles = PICTURES.view(2, 3, 4, 8, 4, 8).transpose(3, 4)
+    for tile in mixed.view(2, 3, 4, 8, 4, 8).transpose(3, 4)[1].flatten(1, 2).unbind(1):
+        assert (tiles[1].flatten(1, 2) == tile[:, None]).all(dim=(0, 2, 3)).sum() == 1
     assert torch.equal(mixed.flatten(1).sort().values, PICTURES.flatten(1).sort().values)
 
 
@@ -146,7 +145,8 @@ def test_tiles() -> None:
 def test_cover(share: float) -> None:
     """So many of the 16 tiles, others in every picture."""
     hidden = bias.covered(PICTURES + 1, share, seed=1)
-    empty = (bias.tiles(hidden) == 0).all(dim=(2, 3, 4)).sum(dim=1)
+    tiles = hidden.view(2, 3, 4, 8, 4, 8).transpose(3, 4)
+    empty = (tiles == 0).all(dim=(1, 4, 5)).sum(dim=(1, 2))
     assert empty.tolist() == [round(16 * share)] * 2
 
 

@@ -75,12 +75,8 @@ def cut(text: str, length: int = 90) -> str:
 
 def settings_text(settings: Mapping[str, Any]) -> str:
     """Write changes as the command line of `manyheads train` takes them."""
-    return " ".join(_setting(key, value) for key, value in settings.items())
-
-
-def _setting(key: str, value: object) -> str:
-    text = _toml(value)
-    return f"{key}='{text}'" if " " in text else f"{key}={text}"
+    texts = {key: _toml(value) for key, value in settings.items()}
+    return " ".join(f"{k}='{text}'" if " " in text else f"{k}={text}" for k, text in texts.items())
 
 
 def _toml(value: Any) -> str:

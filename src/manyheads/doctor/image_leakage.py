@@ -157,18 +157,12 @@ def series(sample: ImageSample) -> Findings:
     near = float(np.mean(np.array(distance) <= SERIES))
     # The same validation images beside the training image of their class that is, in the order
     # of names, half of the class away from the neighbour.
-    by_class: dict[int, list[int]] = {}
-    rank = {}
-    for index in leakage.in_order(names[0]):
-        same = by_class.setdefault(int(labels[0][index]), [])
-        rank[index] = len(same)
-        same.append(index)
-    apart = []
-    for one, other in pairs:
-        same = by_class[int(labels[1][one])]
-        away = same[(rank[other] + len(same) // 2) % len(same)]
-        if away != other:
-            apart.append(_differ(valid.bits[one], train.bits[away]))
+    order, away = np.array(leakage.in_order(names[0])), dict[int, int]()
+    for each in np.unique(labels[0]):
+        same = order[labels[0][order] == each]
+        away |= zip(same.tolist(), np.roll(same, -(len(same) // 2)).tolist(), strict=True)
+    usual_pairs = [(one, away[other]) for one, other in pairs if away[other] != other]
+    apart = [_differ(valid.bits[one], train.bits[other]) for one, other in usual_pairs]
     if not apart:
         return
     usual = float(np.mean(np.array(apart) <= SERIES))

@@ -4,6 +4,8 @@ A loss is compared with that of the best answer that does not depend on the inpu
 the right answers. A translator is compared with itself reading the wrong sentences.
 """
 
+from contextlib import ExitStack
+
 import torch
 from torch import Tensor, nn
 
@@ -116,16 +118,12 @@ def from_features(behaviour: Behaviour) -> Examined:
         return Examined([])
     seen: list[Tensor] = []
     layers = [part for part in model.modules() if isinstance(part, nn.Linear)]
-    handles = [
-        layer.register_forward_pre_hook(lambda _, given: seen.append(given[0])) for layer in layers
-    ]
-    try:
-        with torch.inference_mode():
-            for batch in samples.valid.load(0, samples.valid.plan(0)[:1]):
-                samples.valid.loss(model, batch)
-    finally:
-        for handle in handles:
-            handle.remove()
+    with ExitStack() as hooks, torch.inference_mode():
+        for layer in layers:
+            hook = layer.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+            hooks.enter_context(hook)
+        for batch in samples.valid.load(0, samples.valid.plan(0)[:1]):
+            samples.valid.loss(model, batch)
     if not seen or seen[-1].ndim != 2 or len(seen[-1]) < 2:
         return Examined([])
     features = seen[-1].float()

@@ -6,7 +6,7 @@ An interrupted run continues with the first missing trial.
 import json
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,32 +27,21 @@ K = TypeVar("K", bound=Hashable)
 TRIALS = ".trials.jsonl"
 
 
+@dataclass(kw_only=True, eq=False)
 class Bench:
-    """The settings of a run, and its trials."""
+    """The settings of a run whose random trials are repeated with each seed, and its trials."""
 
-    def __init__(
-        self,
-        *,
-        scale: Scale = "full",
-        seeds: tuple[int, ...] = (1,),
-        root: str | None = None,
-        notebook: Path | None = None,
-        say: Say = str,  # no output
-    ) -> None:
-        """Prepare a run whose random trials are repeated with each seed.
+    scale: Scale = "full"
+    seeds: tuple[int, ...] = (1,)
+    root: str | None = None  # of data sets; None: MANYHEADS_DATA, else data/
+    notebook: Path | None = None  # where trials are saved
+    say: Say = str  # called with a message after each trial; str: no output
+    size: dict[str, Any] = field(default_factory=dict, init=False)
+    trials: list[Trial] = field(default_factory=list, init=False)
+    _known: dict[str, Trial] = field(default_factory=dict, init=False)
 
-        Data sets are under `root`, else MANYHEADS_DATA, else data/. Trials are saved in the file
-        `notebook`, if there is one. `say` is called with a message after each trial.
-        """
-        self.scale = scale
-        self.seeds = seeds
-        self.root = root
-        allow(root)
-        self.notebook = notebook
-        self.say = say
-        self.size: dict[str, Any] = {}
-        self.trials: list[Trial] = []
-        self._known: dict[str, Trial] = {}
+    def __post_init__(self) -> None:
+        allow(self.root)
 
     def choose(self, sizes: Mapping[Scale, Size]) -> Size:
         """Return the sizes of this scale; saved trials of other sizes are dropped."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import torch
 
@@ -13,7 +13,6 @@ from manyheads.train.device import best_device
 from manyheads.train.history import metric_lines
 from manyheads.train.loop import fit
 from manyheads.train.train_config import TrainConfig
-from manyheads.train.training_task import B, Task
 
 M = TypeVar("M", bound=torch.nn.Module)
 C = TypeVar("C", bound=TrainConfig)
@@ -70,20 +69,8 @@ def fresh(config: Builds[M], seed: int) -> M:
     return config.build().to(best_device())
 
 
-class Trainable(Task[B], Protocol[B]):
-    """A task that knows its own [train] table and seed, as all do."""
-
-    @property
-    def config(self) -> TrainConfig:
-        """The [train] table."""
-
-    @property
-    def seed(self) -> int:
-        """Of the order of examples and of what is drawn in training."""
-
-
-def learn(model: torch.nn.Module, task: Trainable[B]) -> Learned:
-    """Train a model, and set it to evaluation mode."""
+def learn(model: torch.nn.Module, task: Any) -> Learned:
+    """Train a model by a task that knows its own [train] table and seed; set it to evaluation."""
     with TemporaryDirectory(prefix="manyheads-lab-") as folder:
         progress = fit(
             model,

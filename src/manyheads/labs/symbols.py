@@ -7,16 +7,13 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from manyheads.asks.evaluate_request import EvaluateConfig
-from manyheads.data.text.corpus import Corpus, Sentences
-from manyheads.data.tokenizers.tokenizer import UNKNOWN, Piece, Tokenizers
+from manyheads.data.text.corpus import Sentences
+from manyheads.data.tokenizers.tokenizer import UNKNOWN, Piece
 from manyheads.labs.lab_training import Learned, learn, training
 from manyheads.models.components import CellName
 from manyheads.models.tagger import EncoderTaggerConfig, RecurrentTaggerConfig
 from manyheads.models.transformer import TransformerConfig
 from manyheads.streams import generator
-from manyheads.tasks.translate.recipe import TranslateTrainConfig
-from manyheads.tasks.translate.task import TranslateTask
 from manyheads.tokenwise.token_task import IGNORED, Examples, TokenTask, TokenTrainConfig, measure
 
 FIRST = UNKNOWN + 1  # the token of symbol 0, after the special tokens
@@ -87,26 +84,6 @@ def random_texts(
     random = generator(seed, f"lab {name}")
     drawn = random.choice(np.asarray(lengths), count)
     return [" ".join(map(str, random.integers(0, symbols, length))) for length in drawn]
-
-
-def copying(
-    train: Sequence[str],
-    valid: Sequence[str],
-    symbols: int,
-    config: TranslateTrainConfig,
-    *,
-    seed: int,
-) -> TranslateTask:
-    """Build the task of copying the input."""
-    tokenizer = Symbols(symbols)
-    return TranslateTask(
-        Corpus(list(train), list(train), "symbols"),
-        Corpus(list(valid), list(valid), "symbols"),
-        Tokenizers(tokenizer, tokenizer),
-        config,
-        EvaluateConfig(metrics=("exact",)),
-        seed=seed,
-    )
 
 
 class Labelled(Examples):

@@ -58,13 +58,9 @@ def rank_and_condition(matrix: Tensor) -> tuple[int, float]:
 def rotation(shift: int, dim: int, base: float = BASE) -> Tensor:
     """R with PE(pos + shift) = R PE(pos): it rotates each pair of sine and cosine by an angle."""
     angle = shift / base ** (torch.arange(0, dim, 2, dtype=torch.float64) / dim)
-    turn = torch.zeros(dim, dim, dtype=torch.float64)
-    for pair, (sine, cosine) in enumerate(zip(angle.sin(), angle.cos(), strict=True)):
-        # sin(a + b) = sin a cos b + cos a sin b, cos(a + b) = cos a cos b - sin a sin b
-        turn[2 * pair : 2 * pair + 2, 2 * pair : 2 * pair + 2] = torch.tensor(
-            [[cosine, sine], [-sine, cosine]]
-        )
-    return turn
+    sine, cosine = angle.sin(), angle.cos()
+    # sin(a + b) = sin a cos b + cos a sin b, cos(a + b) = cos a cos b - sin a sin b
+    return torch.block_diag(*torch.stack((cosine, sine, -sine, cosine), dim=-1).view(-1, 2, 2))
 
 
 def rotation_error(length: int, shift: int, dim: int) -> float:

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import fold, unfold
 
 from manyheads.labs import cifar_sample as sample
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
@@ -39,33 +40,20 @@ def shifted(inputs: Tensor, pixels: int) -> Tensor:
     return nn.functional.pad(inputs, (pixels, 0, 0, 0), mode="replicate")[..., :-pixels]
 
 
-def tiles(inputs: Tensor) -> Tensor:
-    """Cut images into tiles: (image, tile, channel, row, column)."""
-    cut = inputs.unfold(2, TILE, TILE).unfold(3, TILE, TILE)  # image channel y x row column
-    return cut.flatten(2, 3).transpose(1, 2)
-
-
-def untiled(cut: Tensor) -> Tensor:
-    """Reassemble images from tiles."""
-    side = round(cut.shape[1] ** 0.5)
-    rows = cut.unflatten(1, (side, side)).permute(0, 3, 1, 4, 2, 5)  # image channel y row x column
-    return rows.flatten(4, 5).flatten(2, 3)
-
-
 def shuffled(inputs: Tensor, seed: int) -> Tensor:
     """Shuffle the tiles of all images in the same order."""
-    cut = tiles(inputs)
-    order = torch.from_numpy(generator(seed, "lab bias order").permutation(cut.shape[1]))
-    return untiled(cut[:, order.to(cut.device)])
+    cut = unfold(inputs, TILE, stride=TILE)  # (image, value, tile)
+    order = torch.from_numpy(generator(seed, "lab bias order").permutation(cut.shape[2]))
+    return fold(cut[..., order.to(cut.device)], inputs.shape[2:], TILE, stride=TILE)
 
 
 def covered(inputs: Tensor, share: float, seed: int) -> Tensor:
     """Cover a share of the tiles of every image with the mean colour."""
-    cut = tiles(inputs).clone()
-    random = generator(seed, "lab bias cover").random(cut.shape[:2])
+    cut = unfold(inputs, TILE, stride=TILE)  # (image, value, tile)
+    random = generator(seed, "lab bias cover").random((len(cut), cut.shape[2]))
     rank = torch.from_numpy(random.argsort(axis=1).argsort(axis=1)).to(cut.device)
-    cut[rank < round(share * cut.shape[1])] = 0.0
-    return untiled(cut)
+    hidden = rank[:, None] < round(share * cut.shape[2])
+    return fold(cut.masked_fill(hidden, 0.0), inputs.shape[2:], TILE, stride=TILE)
 
 
 @torch.inference_mode()

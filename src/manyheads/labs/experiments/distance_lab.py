@@ -108,8 +108,8 @@ def uniform(table: list[list[float]]) -> float:
 
 def uniform_distance(side: int, patch: int) -> float:
     """The mean distance in pixels that attention to all patches alike has, on a square grid."""
-    row, column = torch.meshgrid(torch.arange(side), torch.arange(side), indexing="ij")
-    places = torch.stack((row, column), dim=-1).flatten(0, 1).double()
+    row = torch.arange(side, dtype=torch.float64)
+    places = torch.cartesian_prod(row, row)
     return patch * torch.cdist(places, places).mean().item()
 
 

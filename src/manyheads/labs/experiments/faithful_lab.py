@@ -9,8 +9,8 @@ from manyheads.labs.findings import counted, judged, resampled, surely
 from manyheads.labs.shipped_models import network, translated, translator
 from manyheads.lens.attribution.gradients import weighed
 from manyheads.lens.attribution.relevance import relevance_of_source
+from manyheads.lens.cause.contributions import attention_modules
 from manyheads.lens.panels import Cell
-from manyheads.nn.attention.attention import MultiHeadAttention
 from manyheads.nn.editing.edits import edit, recorded
 from manyheads.nn.editing.seam import PATTERN, STATE
 from manyheads.nn.recording.trace import LayerId, record
@@ -46,7 +46,7 @@ def effects(name: str, source: Tensor, read: Tensor, own: Tensor, other: Tensor)
 def measures(name: str, source: Tensor, read: Tensor, own: Tensor) -> dict[str, Tensor]:
     """Every measure of the source tokens, (step, token); those of layers with their number."""
     model = network(name)
-    parts = {p.layer_id: p for p in model.modules() if isinstance(p, MultiHeadAttention)}
+    parts = attention_modules(model)
     steps, found = range(len(own)), dict[str, Tensor]()
     with record(states=True, gradients=True) as trace:
         scores = model(source, read)[0].log_softmax(dim=-1)[steps, own]
@@ -67,17 +67,14 @@ def measures(name: str, source: Tensor, read: Tensor, own: Tensor) -> dict[str, 
         attention = weights.mean(dim=0)
         for kind, x in ((ATTENTION, attention), (NORMS, written), (ROLLOUT, attention @ follow)):
             found[f"{kind} {site.layer + 1}"] = x[: len(own)]
+    starts = torch.eye(read.shape[1])
     found[RELEVANCE] = torch.stack(
-        [relevance_of_source(weighed(trace, scores[n]), _one(read.shape[1], n)) for n in steps]
+        [relevance_of_source(weighed(trace, scores[n]), starts[n]) for n in steps]
     )
     found[INTEGRATED] = integrated(name, source, read, own)
     places = torch.arange(source.shape[1]) / (source.shape[1] - 1)
     found[DIAGONAL] = -(torch.arange(len(own))[:, None] / len(own) - places).abs()
     return {kind: x[:, :-1] for kind, x in found.items()}
-
-
-def _one(length: int, place: int) -> Tensor:
-    return F.one_hot(torch.tensor(place), length).float()
 
 
 def integrated(name: str, source: Tensor, read: Tensor, own: Tensor) -> Tensor:

@@ -4,15 +4,18 @@ from dataclasses import replace
 from typing import Any
 
 from manyheads.asks.decode_config import DecodeConfig
+from manyheads.asks.evaluate_request import EvaluateConfig
+from manyheads.data.text.corpus import Corpus
 from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.generation.text_decoding import translate
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
 from manyheads.labs.findings import by_size, leader, mean, values, verdict
 from manyheads.labs.lab_training import fresh, learn, parameters, training
-from manyheads.labs.symbols import Symbols, copying, random_texts, translator
+from manyheads.labs.symbols import Symbols, random_texts, translator
 from manyheads.models.model_config import ModelConfig
 from manyheads.models.seq2seq import Seq2SeqConfig
 from manyheads.tasks.translate.recipe import TranslateTrainConfig
+from manyheads.tasks.translate.task import TranslateTask
 
 ONE_VECTOR, LOOKING, TRANSFORMER = "LSTM, one vector", "LSTM with attention", "Transformer"
 
@@ -41,10 +44,10 @@ def measure(name: str, size: Size, seed: int) -> Measured:
     texts = random_texts(size.train, lengths, size.symbols, seed=seed, name="train")
     config = training(TranslateTrainConfig, size.steps, 2e-3, max_tokens=size.max_tokens)
     model = fresh(models(size)[name], seed)
-    task = copying(texts, texts[:2], size.symbols, config, seed=seed)
-    learned = learn(model, task)
     tokenizer = Symbols(size.symbols)
-    both = Tokenizers(tokenizer, tokenizer)
+    both, exact = Tokenizers(tokenizer, tokenizer), EvaluateConfig(metrics=("exact",))
+    train, valid = (Corpus(each, each, "symbols") for each in (texts, texts[:2]))  # copies
+    learned = learn(model, TranslateTask(train, valid, both, config, exact, seed=seed))
     measured: Measured = {"parameters": parameters(model), "loss": learned.loss}
     for length in size.lengths:
         expected = random_texts(

@@ -4,10 +4,9 @@ import math
 from functools import partial
 
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
+from manyheads.labs.shipped_models import translator
 from manyheads.lens.measures.token_losses import losses
 from manyheads.lens.panels import number
-from manyheads.predict.load import load
-from manyheads.tasks.translate.predictor import Translator
 from manyheads.tasks.translate.reference import score_reference
 
 # The lecture's table: the probability of each correct token.
@@ -22,9 +21,7 @@ def of_lecture() -> Measured:
 
 def of_sentence(model: str, source: str, reference: str) -> Measured:
     """Return the probabilities of a shipped model for a reference (teacher forcing)."""
-    translator = load(model)
-    assert isinstance(translator, Translator)
-    return score_reference(translator, source, reference)._asdict()
+    return score_reference(translator(model), source, reference)._asdict()
 
 
 def conclude(measured: dict[str, Measured]) -> str:

@@ -1,6 +1,7 @@
 """T19: a recurrent network needs one step per token; attention learns from all at once."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -8,7 +9,6 @@ import torch
 from manyheads.data.tokenizers.tokenizer import END, START
 from manyheads.decode.constraints import SuppressTokens
 from manyheads.decode.greedy import greedy_search
-from manyheads.decode.step import Step
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
 from manyheads.labs.lab_training import fresh, parameters
 from manyheads.labs.symbols import widths
@@ -46,25 +46,20 @@ def time_at(length: int, size: Size) -> Measured:
     device = next(built["LSTM"].parameters()).device
     tokens = torch.randint(END + 2, size.vocabulary, (1, length), device=device)
 
-    def learning(model: torch.nn.Module) -> Callable[[], object]:
-        def once() -> None:
-            model.train()
-            model(tokens, tokens).logsumexp(dim=-1).sum().backward()
-            model.zero_grad(set_to_none=True)
+    def learning(model: Any) -> None:
+        model.train()
+        model(tokens, tokens).logsumexp(dim=-1).sum().backward()
+        model.zero_grad(set_to_none=True)
 
-        return once
-
-    def writing(model: torch.nn.Module) -> Callable[[], object]:
-        assert isinstance(model, Step)
+    def writing(model: Any) -> None:
         model.eval()
-        return lambda: greedy_search(
-            model, tokens, [length], start=START, end=END, rules=[SuppressTokens([END])]
-        )
+        rules = [SuppressTokens([END])]
+        greedy_search(model, tokens, [length], start=START, end=END, rules=rules)
 
-    learned = best_of(size.rounds, {name: learning(model) for name, model in built.items()})
-    written: dict[str, float] = {}
-    if length <= size.written:
-        written = best_of(size.rounds, {name: writing(model) for name, model in built.items()})
+    def timed(work: Callable[[Any], None]) -> dict[str, float]:
+        return best_of(size.rounds, {name: partial(work, model) for name, model in built.items()})
+
+    learned, written = timed(learning), timed(writing) if length <= size.written else {}
     return {
         name: {
             "parameters": parameters(model),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import numpy as np
 import torch
 
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
@@ -36,16 +37,10 @@ def disc(size: int) -> torch.Tensor:
 
 def apart(size: int, patch: int) -> list[list[float | None]]:
     """The disc with a gap between its patches."""
-    picture = disc(size)
-    rows: list[list[float | None]] = []
-    for i, row in enumerate(picture.tolist()):
-        line: list[float | None] = []
-        for j, value in enumerate(row):
-            line += [None] * bool(j and j % patch == 0) + [value]
-        if i and i % patch == 0:
-            rows.append([None] * len(line))
-        rows.append(line)
-    return rows
+    gaps, spaced = list(range(patch, size, patch)), disc(size).numpy()
+    for axis in (0, 1):
+        spaced = np.insert(spaced, gaps, np.nan, axis)
+    return [[None if np.isnan(value) else value for value in row] for row in spaced.tolist()]
 
 
 def conclude(counted: Mapping[tuple[int, int], int | None], same: dict[int, Measured]) -> str:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
 
-import numpy as np
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -28,7 +27,7 @@ from manyheads.nn.layers.output_head import logits
 from manyheads.nn.shapes import Images
 from manyheads.recipe_data.caption_data import ReadData
 from manyheads.tasks.read import task as reading
-from manyheads.tasks.read.printed_lines import LineSource, PrintedLines
+from manyheads.tasks.read.printed_lines import LineSource, PrintedLines, SomeLines
 from manyheads.train.training_task import Loss
 
 COLUMNS, WRITER = "CTC", "decoder"
@@ -121,34 +120,15 @@ class WriteTask(reading.ReadTask):
         return {"cer": 100 * edits / max(count, 1)}
 
 
-class Few:
-    """The first lines of a set."""
-
-    def __init__(self, lines: PrintedLines, count: int) -> None:
-        self.lines = lines
-        self.texts = lines.texts[:count]
-
-    def widths(self, epoch: int) -> np.ndarray:
-        """Return the width of each line in an epoch."""
-        return self.lines.widths(epoch)[: len(self.texts)]
-
-    def pixels(self, index: int, epoch: int) -> np.ndarray:
-        """Return a line in an epoch."""
-        return self.lines.pixels(index, epoch)
-
-    def describe(self, index: int, epoch: int) -> str:
-        """Name a line."""
-        return self.lines.describe(index, epoch)
-
-
 @lru_cache(maxsize=2)
-def lines(size: Size, root: str | None) -> tuple[PrintedLines, Few, Characters]:
+def lines(size: Size, root: str | None) -> tuple[PrintedLines, SomeLines, Characters]:
     """Draw training and validation lines, and list their letters."""
     fonts = dict[str, Any](fonts=size.fonts, valid_fonts=size.held_out, column=size.column or None)
     data = ReadData(root=root, train=size.trained, valid=size.valid, **fonts)
     train, valid = LineSource(data).splits()
     train.widths(0)  # computed once for all lines: not a part of what is timed
-    return train, Few(valid, size.lines), Characters.learn(map(reading.letters, train.texts))
+    few = SomeLines(valid, range(len(valid.texts))[: size.lines])
+    return train, few, Characters.learn(map(reading.letters, train.texts))
 
 
 def train(
@@ -165,7 +145,7 @@ def train(
     sizes = widths(len(characters) + 2, size.dim, reader.heads)
     config = WriterConfig(reader=reader, decoder_layers=size.layers, **sizes)
     task = (WriteTask if arm == WRITER else reading.ReadTask)(
-        learned, Few(valid.lines, 1) if timed else valid, characters, how, seed=seed
+        learned, SomeLines(valid.lines, [0]) if timed else valid, characters, how, seed=seed
     )
     model = fresh(config if arm == WRITER else reader, seed)
     busy = time.process_time()

@@ -29,24 +29,16 @@ def gradient(model: Tagger, texts: symbols.Labelled) -> float:
     """The gradient norm of the target by the embedding of the symbol to remember."""
     batch = texts.batch(texts.kept, epoch=0)
     seen: list[Tensor] = []
-
-    def keep(_module: torch.nn.Module, _given: object, vectors: Tensor) -> None:
-        vectors.retain_grad()
-        seen.append(vectors)
-
-    hook = model.embedding.register_forward_hook(keep)
     device = next(model.parameters()).device
     # cuDNN's recurrent kernels have gradients in training mode only; there is no dropout here.
     model.train()
-    logits = model(batch.tokens.to(device), batch.scored.to(device))
-    logits.log_softmax(dim=-1)[torch.arange(len(logits)), batch.targets.to(device)].sum().backward()
-    hook.remove()
-    model.zero_grad(set_to_none=True)
+    with model.embedding.register_forward_hook(lambda *call: seen.append(call[-1])):
+        logits = model(batch.tokens.to(device), batch.scored.to(device))
+    chosen = logits.log_softmax(dim=-1)[torch.arange(len(logits)), batch.targets.to(device)]
+    (slope,) = torch.autograd.grad(chosen.sum(), seen)
     marked = batch.tokens == int(batch.tokens.max()) - 1  # the mark; the question is one above
     places = marked.roll(1, dims=1).to(device)  # followed by the symbol to remember
-    (vectors,) = seen
-    assert vectors.grad is not None
-    return vectors.grad[places].norm(dim=-1).mean().item()
+    return slope[places].norm(dim=-1).mean().item()
 
 
 def measure(

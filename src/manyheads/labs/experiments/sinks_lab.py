@@ -6,8 +6,8 @@ from torch import Tensor
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
 from manyheads.labs.findings import counted, judged, resampled, surely
 from manyheads.labs.shipped_models import network, translated
+from manyheads.lens.cause.contributions import attention_modules
 from manyheads.lens.panels import Cell, number
-from manyheads.nn.attention.attention import MultiHeadAttention
 from manyheads.nn.editing.edits import recorded
 from manyheads.nn.editing.seam import PATTERN
 from manyheads.nn.recording.trace import LayerId, record
@@ -45,7 +45,7 @@ def idle_shares(
 def measure(name: str, size: Size, root: str | None) -> Measured:
     """Measure every attention of a model on its own translations."""
     model = network(name)
-    parts = {p.layer_id: p for p in model.modules() if isinstance(p, MultiHeadAttention)}
+    parts = attention_modules(model)
     found: Measured = {}
     for each in translated(name, size.sentences, root):
         with record(states=True) as trace:

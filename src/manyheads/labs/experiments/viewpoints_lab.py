@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
 from manyheads.labs.findings import counted, judged, resampled, surely
+from manyheads.labs.lab_training import fresh
 from manyheads.labs.shipped_models import image_model, images
 from manyheads.lens.measures.attention_distance import centres
 from manyheads.lens.panels import Cell
@@ -13,7 +14,6 @@ from manyheads.nn.editing.edits import recorded
 from manyheads.nn.editing.seam import STATE
 from manyheads.nn.recording.attention_record import AttentionRecord
 from manyheads.nn.recording.trace import LayerId, record
-from manyheads.streams import stream
 
 PROPERTIES = ("colour", "nearness", "content")
 
@@ -60,13 +60,6 @@ def heads(model: nn.Module, pixels: Tensor) -> Tensor:
     return torch.stack(found, dim=1)
 
 
-def untrained(model: nn.Module, seed: int) -> nn.Module:
-    """Build the model anew, with initial weights drawn from a seed."""
-    torch.manual_seed(stream(seed, "init"))
-    fresh: nn.Module = model.config.build()  # type: ignore[operator, union-attr]
-    return fresh.eval()
-
-
 def spread(found: Tensor) -> dict[str, list[float]]:
     """How far the heads of a layer lie apart, mean over layers, for each property and image."""
     apart = (found.amax(dim=2) - found.amin(dim=2)).mean(dim=1)
@@ -78,7 +71,8 @@ def measure(name: str, size: Size, root: str | None) -> Measured:
     model = image_model(name)
     pixels, _ = images(name, size.images, root)
     trained = heads(model, pixels)
-    others = [heads(untrained(model, seed), pixels) for seed in range(1, size.untrained + 1)]
+    seeds = range(1, size.untrained + 1)
+    others = [heads(fresh(model.config, seed).cpu().eval(), pixels) for seed in seeds]
     return {
         "trained": spread(trained),
         "untrained": [spread(each) for each in others],
@@ -95,9 +89,9 @@ def rows(measured: dict[str, Measured]) -> list[list[Cell]]:
     table: list[list[Cell]] = []
     for name, of in measured.items():
         for kind in PROPERTIES:
-            ours, fresh = of["trained"][kind], [each[kind] for each in of["untrained"]]
-            wider = [surely(resampled((ours, None), (each, None))) > 0 for each in fresh]
-            mean = [sum(each) / len(each) for each in zip(*fresh, strict=True)]
+            ours, others = of["trained"][kind], [each[kind] for each in of["untrained"]]
+            wider = [surely(resampled((ours, None), (each, None))) > 0 for each in others]
+            mean = [sum(each) / len(each) for each in zip(*others, strict=True)]
             cells = [resampled((x, None)) for x in (ours, mean)]
             table.append([name, kind, "heads differ", *cells, judged(any(wider), all(wider))])
     return table

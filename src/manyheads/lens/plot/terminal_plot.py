@@ -59,7 +59,9 @@ class TerminalMap:
         for first in range(0, len(self.columns), band):
             chosen = slice(first, first + band)
             heads = self.columns[chosen]
-            yield from _lying(heads, margin, cell) if lying else _standing(heads, margin, cell)
+            for parts in [heads] if lying else _standing(heads):
+                text = "".join(_fit(part, cell, centre=True) for part in parts)
+                yield Text(" " * margin + text, no_wrap=True)
             for name, row in zip(self.rows, self.weights, strict=True):
                 line = Text(_fit(name, margin - 1, right=True) + " ", no_wrap=True)
                 for weight in row[chosen]:
@@ -93,18 +95,11 @@ def _scale(peak: float, margin: int, colour: bool) -> Text:
     return line.append(f" to {peak:.2f}")
 
 
-def _lying(names: Sequence[str], margin: int, cell: int) -> Iterator[Text]:
-    text = "".join(_fit(name, cell, centre=True) for name in names)
-    yield Text(" " * margin + text, no_wrap=True)
-
-
-def _standing(names: Sequence[str], margin: int, cell: int) -> Iterator[Text]:
-    """Yield vertical column labels, one character per line, aligned at the map."""
+def _standing(names: Sequence[str]) -> list[Sequence[str]]:
+    """Turn column labels upright: the characters of each line, the last line at the map."""
     cut = [name if len(name) <= COLUMN_LABEL else name[: COLUMN_LABEL - 1] + "⋮" for name in names]
     height = max(map(len, cut), default=0)
-    for line in zip(*(name.rjust(height) for name in cut), strict=True):
-        text = "".join(_fit(character, cell, centre=True) for character in line)
-        yield Text(" " * margin + text, no_wrap=True)
+    return list(zip(*(name.rjust(height) for name in cut), strict=True))
 
 
 def _fit(text: str, width: int, *, right: bool = False, centre: bool = False) -> str:
