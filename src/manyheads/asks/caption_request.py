@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
-from manyheads.asks.option import ANSWERS, Option
+from manyheads.asks.option import Option
 from manyheads.asks.request import Answer, ImageRequest
-from manyheads.asks.search_options import SearchOptions
+from manyheads.asks.search_options import Probabilities, SearchOptions
 
 
 class CaptionRequest(ImageRequest, SearchOptions):
@@ -13,9 +13,7 @@ class CaptionRequest(ImageRequest, SearchOptions):
     language: Annotated[
         str | None, Option("Language of the text, such as ko; the model's first by default.")
     ] = None
-    probabilities: Annotated[bool, Option("In JSON: the probability of each token.", ANSWERS)] = (
-        False
-    )
+    probabilities: Probabilities = False
 
     def cost_of(self, count: int) -> int:
         """Tokens of so many images in each beam."""

@@ -12,6 +12,10 @@ from manyheads.errors import nearest
 
 TextMetric = Literal["bleu", "chrf", "ter", "exact", "bleu_lc_tok"]
 METRICS: tuple[TextMetric, ...] = get_args(TextMetric)
+Data = Annotated[
+    str | None,
+    Option("Other data than the recipe's: two files NAME.en, NAME.de; .tsv; images."),
+]
 Remote = Annotated[bool, Option("Read data by addresses that the model's recipe names.")]
 
 
@@ -38,10 +42,7 @@ class EvaluateConfig(ValidationConfig):
 class EvaluateRequest(Request):
     """Measure a model on a split of its recipe, or on other data."""
 
-    data: Annotated[
-        str | None,
-        Option("Other data than the recipe's: two files NAME.en, NAME.de; .tsv; images."),
-    ] = None
+    data: Data = None
     remote: Remote = False
     split: Annotated[str, Option("Split of the recipe: train, valid, test.")] = "valid"
     final: Annotated[bool, Option("Allow a test split: measure it once, after all choices.")] = (

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from manyheads.asks.evaluate_request import Remote
+from manyheads.asks.evaluate_request import Data, Remote
 from manyheads.asks.option import Option
 from manyheads.asks.request import Request
 
@@ -12,10 +12,7 @@ from manyheads.asks.request import Request
 class HeadsRequest(Request):
     """Take out one head after another, and then several, and measure the model each time."""
 
-    data: Annotated[
-        str | None,
-        Option("Other data than the recipe's: two files NAME.en, NAME.de; .tsv; images."),
-    ] = None
+    data: Data = None
     remote: Remote = False
     split: Annotated[str, Option("Split of the recipe: train, valid.")] = "valid"
     limit: Annotated[int, Field(ge=2), Option("Most lines or images, evenly spaced.")] = 300

@@ -14,6 +14,7 @@ from manyheads.bounded_numbers import Count
 if TYPE_CHECKING:
     from manyheads.decode.sampling import Sampling
 
+Probabilities = Annotated[bool, Option("In JSON: the probability of each token.", ANSWERS)]
 Beams = Annotated[int, Ge(1), Le(1000)]  # each takes the memory of a text
 
 

@@ -7,7 +7,7 @@ from pydantic import model_validator
 from manyheads.asks.decode_config import DecodeConfig, LengthPenalty, Penalty
 from manyheads.asks.option import ANSWERS, SEARCH, Option
 from manyheads.asks.request import Answer, Limited, Without, estimate_tokens
-from manyheads.asks.search_options import SearchRequest
+from manyheads.asks.search_options import Probabilities, SearchRequest
 from manyheads.bounded_numbers import Natural
 
 
@@ -48,9 +48,7 @@ class TranslateRequest(SearchRequest):
         ),
     ] = None
     without: Without = ()
-    probabilities: Annotated[bool, Option("In JSON: the probability of each token.", ANSWERS)] = (
-        False
-    )
+    probabilities: Probabilities = False
     align: Annotated[
         bool, Option("In JSON: the source token that each output token comes from.", ANSWERS)
     ] = False

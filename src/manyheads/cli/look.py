@@ -42,7 +42,12 @@ def run(
         if shapes:
             others = {"out": out, "steps": steps, "figures": figures}
             asked = request.model_dump(exclude={"given"}, exclude_defaults=True)
-            _refuse_beside_shapes(others | asked)
+            beside = [name for name, value in (others | asked).items() if value]
+            if beside:
+                raise UsageError(
+                    "--shapes prints shapes and nothing else: leave "
+                    f"--{' and --'.join(beside)} out."
+                )
         if out is not None:
             checked_name(out, FORMS)
         if figures is not None:
@@ -91,16 +96,6 @@ def _new_page() -> Path:
     while (path := Path(f"look-{number}.html" if number > 1 else "look.html")).exists():
         number += 1
     return path
-
-
-def _refuse_beside_shapes(options: dict[str, object]) -> None:
-    from manyheads.errors import UsageError
-
-    given = [name for name, value in options.items() if value]
-    if given:
-        raise UsageError(
-            f"--shapes prints shapes and nothing else: leave --{' and --'.join(given)} out."
-        )
 
 
 def _print_shapes(predictor: "Predictor", given: str, *, as_json: bool) -> None:

@@ -40,9 +40,13 @@ def command(words: str, function: Callable[..., Any]) -> Callable[..., Any]:
     for name, parameter in signature.parameters.items():
         kind = parameter.annotation
         if isinstance(kind, type) and issubclass(kind, Request):
-            names = [part for part in shown(kind) if part not in signature.parameters]
+            names = [
+                part
+                for part, field in kind.model_fields.items()
+                if option_of(field) and part not in signature.parameters
+            ]
             made[name] = kind, names
-            parameters += [command_parameter(kind, part) for part in names]
+            parameters += [_parameter(kind, part) for part in names]
         else:
             if get_origin(kind) is not Annotated:
                 kind = Annotated[kind, _described(name, described[name])]
@@ -126,19 +130,13 @@ def _range(metadata: list[Any]) -> dict[str, Any]:
     return bounds
 
 
-def command_parameter(request: type[Request], name: str) -> inspect.Parameter:
-    """Return a parameter of a command."""
+def _parameter(request: type[Request], name: str) -> inspect.Parameter:
     field = request.model_fields[name]
     default = inspect.Parameter.empty if field.is_required() else field.default
     if default == ():
         default = None  # as typer has it for a list
     kind, shown_as = inspect.Parameter.KEYWORD_ONLY, annotation(request, name)
     return inspect.Parameter(name, kind, default=default, annotation=shown_as)
-
-
-def shown(request: type[Request]) -> list[str]:
-    """Name the parameters that the command line has."""
-    return [name for name, field in request.model_fields.items() if option_of(field)]
 
 
 def _value(request: type[Request], name: str, given: Any) -> Any:

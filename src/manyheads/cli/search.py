@@ -1,16 +1,12 @@
 """manyheads search."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
 from manyheads.asks.image_search_request import FoundImage, ImageSearchRequest
 from manyheads.asks.load_options import LoadOptions
 from manyheads.cli.terminal import visible_name
-
-if TYPE_CHECKING:
-    from manyheads.asks.image_search_request import FoundImage
 
 
 def run(
@@ -49,7 +45,7 @@ def run(
         raise typer.Exit(code)
 
 
-def _print(images: "tuple[FoundImage, ...]") -> None:
+def _print(images: tuple[FoundImage, ...]) -> None:
     """Print a line for each image; paths in the current folder are relative to it."""
     from contextlib import suppress
 

@@ -17,8 +17,6 @@ from manyheads.lens.measures.attention_difference import MapDistance
 from manyheads.lens.measures.attention_distance import distance_figures
 from manyheads.lens.measures.cka import cka_figures
 from manyheads.lens.measures.head_figures import head_figures
-from manyheads.lens.measures.idle_heads import HeadStatistics
-from manyheads.lens.measures.judged_heads import ALIKE, judged
 from manyheads.lens.measures.position_figures import position_figures
 from manyheads.lens.measures.principal_components import neighbour_figure, plane_figures
 from manyheads.lens.measures.recorded_masks import mask_figures, window_mask_figures
@@ -73,7 +71,7 @@ def figures_of_image(seen: Watched) -> list[Figure]:
     maps = attentions(trace)
     return [
         *distance_figures(maps, states.layers),
-        *_of_heads(model, trace),
+        *head_figures(model, trace),
         *cka_figures(states.layers),
         *position_figures(model),
         *window_mask_figures(trace),
@@ -102,7 +100,7 @@ def figures_of_text(
     return [
         *_of_gates(gates),
         *mask_figures(trace, sides),
-        *_of_heads(model, trace),
+        *head_figures(model, trace),
         *distance_figures(maps, states.layers),
         *cka_figures(states.layers),
         *plane_figures(states.layers, names),
@@ -112,12 +110,6 @@ def figures_of_text(
         ),
         *position_figures(model, max(map(len, names.values()))),
     ]
-
-
-def _of_heads(model: nn.Module, trace: Trace) -> list[Figure]:
-    watch = HeadStatistics()
-    watch.add(trace)
-    return head_figures(watch.heads(model), watch, judged, ALIKE)
 
 
 def _planes_of_image(layers: Sequence[LayerState]) -> list[Figure]:

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from manyheads.data.images.image_file import ImageContent
 from manyheads.data.images.image_set import Preprocessing
-from manyheads.errors import UsageError, nearest
 from manyheads.lens.attribution.grad_cam import grad_cam, last_features
 from manyheads.lens.attribution.gradients import weighed
 from manyheads.lens.attribution.integrated_gradients import Integrated, until_complete
@@ -47,11 +46,6 @@ def explain_class(
     and always where nothing else is defined; `black` is a black image, normalised. Returns
     overlays, and notes on how to read them.
     """
-    if baseline not in BASELINES:
-        raise UsageError(
-            f"There is no baseline {baseline!r}{nearest(baseline, BASELINES)}"
-            f"Allowed: {', '.join(BASELINES)}."
-        )
     inputs = images.detach().clone().requires_grad_()
     with torch.enable_grad(), record(gradients=True) as trace, OperationCount() as count:
         score = model(inputs)[0, target].float()

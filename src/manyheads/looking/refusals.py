@@ -8,8 +8,18 @@ from manyheads.data.images.image_file import SUFFIXES
 from manyheads.errors import NotFoundError, UsageError
 from manyheads.predict.base_predictor import Predictor
 
-NO_REFERENCE = "does not translate, so it has no use for a reference: leave it out."
-NO_LANGUAGE = "does not choose a language: leave it out."
+# Parameters that only some models have a use for, and what others say.
+NO_CAUSE = "is no translator or classifier of images: leave `instead` and `why` out."
+CAUSES = {"instead": NO_CAUSE, "why": NO_CAUSE}
+REFERENCE = {"reference": "does not translate, so it has no use for a reference: leave it out."}
+LANGUAGE = {"language": "does not choose a language: leave it out."}
+NO_WORD = "looks at images, which have no words: leave the word out."
+WORDS = {"word": NO_WORD, "also": NO_WORD}
+CLASSES = {
+    "target": "reads texts and explains every token of its answer: it takes no target class.",
+    "baseline": "reads texts, whose gradients are integrated from zero embeddings: it takes no "
+    "baseline.",
+}
 
 
 def refuse_for_images(
@@ -21,22 +31,12 @@ def refuse_for_images(
     `causes`: what makes its answer can be measured.
     """
     name, given = predictor.folder.name, request.given
-    _refuse(
-        name,
-        *_of_causes(request, causes),
-        (request.reference is not None and not writes, NO_REFERENCE),
-        (request.language is not None and not writes, NO_LANGUAGE),
-        (
-            request.word is not None or bool(request.also),
-            "looks at images, which have no words: leave the word out.",
-        ),
-        (
-            isinstance(given, str) and request.kind == "text",
-            "looks at images, and was given a text: give an image.",
-        ),
-    )
+    written = {} if writes else REFERENCE | LANGUAGE
+    _refuse(name, request, ({} if causes else CAUSES) | written | WORDS)
     if not isinstance(given, str):
         return
+    if request.kind == "text":
+        raise UsageError(f"{name} looks at images, and was given a text: give an image.")
     if os.path.isdir(given):  # noqa: PTH112 - Path raises where a text is too long for a name
         raise UsageError(f"{given} is a folder: name an image in it.")
     if not os.path.exists(given):  # noqa: PTH110
@@ -58,21 +58,8 @@ def refuse_for_texts(
             f"{given} is an image, and {name} reads texts: give a sentence, or an image model "
             "(`manyheads models` lists those that are shipped)."
         )
-    _refuse(
-        name,
-        (request.language is not None, NO_LANGUAGE),
-        (
-            request.target is not None,
-            "reads texts and explains every token of its answer: it takes no target class.",
-        ),
-        (
-            request.baseline != "black",
-            "reads texts, whose gradients are integrated from zero embeddings: it takes no "
-            "baseline.",
-        ),
-        *_of_causes(request, causes),
-        (request.reference is not None and not translates, NO_REFERENCE),
-    )
+    others = ({} if causes else CAUSES) | ({} if translates else REFERENCE)
+    _refuse(name, request, LANGUAGE | CLASSES | others)
     if request.also and request.word is None:
         raise UsageError("also gives more sentences with a word: give the word, too.")
     if request.word is not None and not request.word.strip():
@@ -80,21 +67,9 @@ def refuse_for_texts(
     return given
 
 
-def _of_causes(request: LookRequest, causes: bool) -> list[tuple[bool, str]]:
-    asked = request.instead is not None or request.why is not None
-    return [
-        (
-            asked and not causes,
-            "is no translator or classifier of images: leave `instead` and `why` out.",
-        ),
-        (
-            request.why_not is not None and request.why is None,
-            "compares two answers: give `why`, too, or leave `why_not` out.",
-        ),
-    ]
-
-
-def _refuse(name: str, *rules: tuple[bool, str]) -> None:
-    for applies, message in rules:
-        if applies:
-            raise UsageError(f"{name} {message}")
+def _refuse(name: str, request: LookRequest, useless: dict[str, str]) -> None:
+    for parameter, why in useless.items():
+        if getattr(request, parameter) != LookRequest.model_fields[parameter].default:
+            raise UsageError(f"{name} {why}")
+    if request.why_not is not None and request.why is None:
+        raise UsageError(f"{name} compares two answers: give `why`, too, or leave `why_not` out.")

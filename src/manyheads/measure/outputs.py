@@ -19,7 +19,7 @@ from manyheads.asks.evaluate_request import TextMetric
 from manyheads.data.images.image_set import ImageSet, Preprocessing
 from manyheads.errors import ManyheadsError, MissingExtraError, UsageError
 from manyheads.files import write_atomically, write_text
-from manyheads.lens.view.html_document import content_hash, html_document
+from manyheads.lens.view.plain_page import content_hash, html_document
 from manyheads.lens.view.report import inline_json
 from manyheads.measure.text_metrics import TEXT_METRICS, References
 from manyheads.predict.text_reader import one_line

@@ -48,32 +48,34 @@ def served(http: HttpRequest) -> Served:
     return found
 
 
-async def ask(http: HttpRequest, model: ServedModel, request: BatchRequest) -> list[Any]:
+async def ask(
+    http: HttpRequest,
+    model: ServedModel,
+    request: BatchRequest,
+    images: Sequence[EncodedImage] = (),
+) -> list[Any]:
     """Ask a model for its answers to a request, together with equal requests of others."""
-    seconds = served(http).limits.answer
-    return await while_connected(http, model.queue.ask(job_of(request)), seconds)
+    work = model.queue.ask(job_of(request, images))
+    return await while_connected(http, work, served(http).limits.answer)
 
 
 def _answer(request: BatchRequest, own: Any, inputs: Sequence[Any]) -> list[Any]:
     """Ask a predictor, or an index, for its answers to inputs."""
-    answers: list[Any] = own.answer(request.with_inputs(inputs))
-    return answers
+    of_images = isinstance(request, ImageRequest)
+    with room_for(inputs if of_images else ()):
+        given = [image.decode() for image in inputs] if of_images else inputs
+        answers: list[Any] = own.answer(request.with_inputs(given))
+        return answers
 
 
-def _answer_images(request: ImageRequest, own: Any, images: Sequence[EncodedImage]) -> list[Any]:
-    with room_for(images):
-        return _answer(request, own, [image.decode() for image in images])
+def job_of(request: BatchRequest, images: Sequence[EncodedImage] = ()) -> Job:
+    """Make a job of a request, or of one without images and those that were sent.
 
-
-def job_of(request: BatchRequest) -> Job:
-    """Make a job of a request; requests are merged if only their inputs differ."""
+    Requests are merged if only their inputs differ.
+    """
     options = request.with_inputs(())
     key = options if request.independent else None
+    if isinstance(request, ImageRequest):
+        cost = request.cost_of(len(images)) + cost_of(images)
+        return Job(partial(_answer, options), images, cost, key)
     return Job(partial(_answer, options), request.inputs, request.cost, key)
-
-
-def image_job(request: ImageRequest, images: Sequence[EncodedImage]) -> Job:
-    """Make a job of a request without images, and images that were sent."""
-    key = request if request.independent else None
-    cost = request.cost_of(len(images)) + cost_of(images)
-    return Job(partial(_answer_images, request), images, cost, key)

@@ -22,7 +22,6 @@ from manyheads.project.paths import find_model, shipped
 from manyheads.project.plugins import LOADED
 from manyheads.web.batching import ModelQueue
 from manyheads.web.metrics import Metrics
-from manyheads.web.problem_json import ProblemError
 from manyheads.web.settings import Limits
 from manyheads.web.worker_process import LONGEST, ProcessWorker
 from manyheads.web.workers import Worker
@@ -212,10 +211,8 @@ class Served:
     async def _is_loaded(self, queue: ModelQueue) -> bool:
         try:
             await queue.load()
-        except ProblemError as error:
-            LOG.error("%s cannot be loaded: %s", queue.name, error.detail)
         except Exception as error:
-            LOG.error("%s cannot be loaded: %s", queue.name, error)
+            LOG.error("%s cannot be loaded: %s", queue.name, getattr(error, "detail", error))
         return bool(queue.facts)
 
     def _load_again(self) -> None:
@@ -230,19 +227,14 @@ class Served:
         worker = self.worker.status()
         return worker if worker != "running" else "ready" if self.ready else "starting"
 
-    def tokenizers(self, model: ServedModel) -> Tokenizers:
-        """Return the tokenizers of a translator, for what needs no model."""
-        if model.name not in self._tokenizers:
-            self._tokenizers[model.name] = model.folder.tokenizers()
-        return self._tokenizers[model.name]
-
     def count_tokens(self, model: ServedModel, texts: Sequence[str]) -> int:
         """Count tokens of texts, without the model; four characters of a tagger count as one."""
-        try:
-            tokenizer = self.tokenizers(model).source
-        except FolderError:  # it has none
-            return -(-sum(map(len, texts)) // 4)
-        return sum(map(len, tokenizer.encode(texts)))
+        if model.name not in self._tokenizers:
+            try:
+                self._tokenizers[model.name] = model.folder.tokenizers()
+            except FolderError:  # it has none
+                return -(-sum(map(len, texts)) // 4)
+        return sum(map(len, self._tokenizers[model.name].source.encode(texts)))
 
     def queues(self) -> Iterator[ModelQueue]:
         """All queues."""

@@ -102,21 +102,21 @@ def bind(settings: Settings) -> socket.socket:
 
 
 class Server(uvicorn.Server):
-    """Calls a function when it accepts requests."""
+    """Calls a function, in a thread, when it accepts requests."""
 
-    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, started: Callable[[], object] | None) -> None:
         super().__init__(config)
         self._tell = started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and tell."""
         await super().startup(sockets)
-        if self.started:
-            self._tell()
+        if self.started and self._tell is not None:
+            threading.Thread(target=self._tell, daemon=True).start()
 
 
 def make_server(
-    served: Served, settings: Settings, started: Callable[[], None] = lambda: None
+    served: Served, settings: Settings, started: Callable[[], object] | None = None
 ) -> Server:
     """Make the server, which nobody runs yet; it calls `started` when it accepts requests."""
     protocol: Any = partial(PatientProtocol, patience=settings.limits.receive)
@@ -145,12 +145,7 @@ def run(
 ) -> None:
     """Answer until SIGINT or SIGTERM; call `started`, in a thread, when requests are accepted."""
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
-
-    def tell() -> None:
-        if started is not None:
-            threading.Thread(target=started, daemon=True).start()
-
-    server = make_server(served, settings, tell)
+    server = make_server(served, settings, started)
     try:
         asyncio.run(server.serve(sockets=[listening]))
     except KeyboardInterrupt:  # raised again at the end, when all is answered

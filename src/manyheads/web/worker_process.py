@@ -27,7 +27,6 @@ from manyheads.child_process import begin_child, portable
 from manyheads.memory import is_out_of_memory, without_collection
 from manyheads.web.workers import (
     Done,
-    ModelThreads,
     Reply,
     Work,
     Worker,
@@ -287,7 +286,7 @@ def run(connection: Connection) -> None:
         import manyheads.predict.load
         import manyheads.tasks.translate.predictor  # noqa: F401 - and with it torch
 
-    threads = ModelThreads()
+    threads = Worker()
     lock = threading.Lock()
 
     def tell(number: int, content: Any) -> None:

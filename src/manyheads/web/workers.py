@@ -7,7 +7,7 @@ or in one of their own (`worker_process.py`): a queue does not know which.
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +17,7 @@ from manyheads.errors import ManyheadsError
 
 Answers = Callable[[Any, Sequence[Any]], list[Any]]  # of a model to inputs, one for each
 Load = Callable[[], Any]  # loads a model; one with another `version` replaces it
-Reply = Callable[[Any], Awaitable[Any]]  # answers a question that work asks
+Reply = Callable[[Any], Coroutine[Any, Any, Any]]  # answers a question that work asks
 # For each group of inputs its answers, or why there are none.
 Outcomes = list[list[Any] | Exception]
 
@@ -57,15 +57,6 @@ class Done:
     seconds: float = 0.0  # that it took, without loading
 
 
-@dataclass
-class _Owned:
-    """A model in memory."""
-
-    model: Any
-    facts: Mapping[str, Any]
-    version: str
-
-
 _local = threading.local()
 
 
@@ -86,60 +77,6 @@ def ask_server(question: Any) -> Any:
                 raise_if_cancelled()
     finally:
         future.cancel()
-
-
-class ModelThreads:
-    """Models in memory, each with the thread that owns it."""
-
-    def __init__(self) -> None:
-        self._owned: dict[str, _Owned] = {}
-        self._threads: dict[str, ThreadPoolExecutor] = {}
-        self._cancelled: dict[int, threading.Event] = {}
-
-    def submit(
-        self,
-        number: int,
-        model: str,
-        make: Callable[[], Work],
-        ask: Callable[[Any], "Future[Any]"] | None = None,
-    ) -> "Future[Done]":
-        """Do work in the thread of its model, which first makes it; it asks by `ask`."""
-        cancelled = self._cancelled[number] = threading.Event()
-
-        def run() -> Done:
-            try:
-                _local.ask = ask
-                work = make()
-                version = getattr(work.load, "version", "")
-                if model not in self._owned or self._owned[model].version != version:
-                    begun = time.monotonic()
-                    owned = work.load()
-                    facts = {
-                        "seconds": time.monotonic() - begun,
-                        "languages": getattr(owned, "languages", None),
-                    }
-                    self._owned[model] = _Owned(owned, facts, version)
-                own = self._owned[model]
-                begun = time.monotonic()
-                with cancellable(cancelled.is_set):
-                    outcomes = answer(own.model, work.answers, work.groups)
-                return Done(outcomes, own.facts, time.monotonic() - begun)
-            finally:
-                del self._cancelled[number]
-
-        if model not in self._threads:
-            self._threads[model] = ThreadPoolExecutor(1, f"model-{model}")
-        return self._threads[model].submit(run)
-
-    def cancel(self, number: int) -> None:
-        """Stop a piece of work between two of its steps."""
-        if (found := self._cancelled.get(number)) is not None:
-            found.set()
-
-    def close(self) -> None:
-        """Finish all work."""
-        for each in self._threads.values():
-            each.shutdown(wait=True)
 
 
 def answer(own: Any, answers: Answers, groups: Sequence[Sequence[Any]]) -> Outcomes:
@@ -168,7 +105,10 @@ class Worker:
     failures = 0  # how often in a row it could not be started
 
     def __init__(self) -> None:
-        self._threads = ModelThreads()
+        # Models in memory, what is told of them, and their versions; each has a thread of its own.
+        self._owned: dict[str, tuple[Any, Mapping[str, Any], str]] = {}
+        self._threads: dict[str, ThreadPoolExecutor] = {}
+        self._cancelled: dict[int, threading.Event] = {}
 
     async def start(self) -> None:
         """Get ready for work: threads begin when they are needed."""
@@ -183,22 +123,55 @@ class Worker:
         """
         loop = asyncio.get_running_loop()
 
-        async def replied(question: Any) -> Any:
-            assert reply is not None
-            return await reply(question)
-
         def ask(question: Any) -> Future[Any]:
-            return asyncio.run_coroutine_threadsafe(replied(question), loop)
+            assert reply is not None
+            return asyncio.run_coroutine_threadsafe(reply(question), loop)
 
-        found = self._threads.submit(work.number, work.model, lambda: work, ask)
+        found = self.submit(work.number, work.model, lambda: work, ask)
         try:
             return await asyncio.wrap_future(found)
         finally:
             self.cancel(work.number)
 
+    def submit(
+        self,
+        number: int,
+        model: str,
+        make: Callable[[], Work],
+        ask: Callable[[Any], "Future[Any]"],
+    ) -> "Future[Done]":
+        """Do work in the thread of its model, which first makes it; it asks by `ask`."""
+        cancelled = self._cancelled[number] = threading.Event()
+
+        def run() -> Done:
+            try:
+                _local.ask = ask
+                work = make()
+                version = getattr(work.load, "version", "")
+                if model not in self._owned or self._owned[model][2] != version:
+                    begun = time.monotonic()
+                    owned = work.load()
+                    facts: Mapping[str, Any] = {
+                        "seconds": time.monotonic() - begun,
+                        "languages": getattr(owned, "languages", None),
+                    }
+                    self._owned[model] = owned, facts, version
+                own, facts, _ = self._owned[model]
+                begun = time.monotonic()
+                with cancellable(cancelled.is_set):
+                    outcomes = answer(own, work.answers, work.groups)
+                return Done(outcomes, facts, time.monotonic() - begun)
+            finally:
+                del self._cancelled[number]
+
+        if model not in self._threads:
+            self._threads[model] = ThreadPoolExecutor(1, f"model-{model}")
+        return self._threads[model].submit(run)
+
     def cancel(self, number: int) -> None:
         """Stop a piece of work, if it still runs, between two of its steps."""
-        self._threads.cancel(number)
+        if (found := self._cancelled.get(number)) is not None:
+            found.set()
 
     def status(self) -> str:
         """Tell how it is: "running", "starting" or "failed"; this one runs as its process does."""
@@ -209,7 +182,8 @@ class Worker:
 
     async def close(self) -> None:
         """End; all work is done."""
-        await asyncio.to_thread(self._threads.close)
+        for each in self._threads.values():
+            await asyncio.to_thread(each.shutdown)
 
 
 def trail_of(error: BaseException) -> str:

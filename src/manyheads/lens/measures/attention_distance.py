@@ -46,15 +46,13 @@ def distances_by_layer(model: nn.Module, images: Tensor) -> list[list[float]]:
     model.eval()
     with record() as trace:
         model(images)
-    found = []
-    for each in trace:
-        if isinstance(each, AttentionRecord) and each.layer_id.stack == "encoder":
-            assert each.query_grid is not None
-            assert each.key_grid is not None
-            where = centres(each.query_grid), centres(each.key_grid)
-            maps = torch.stack([Attention(each, n).whole() for n in range(examples(each))])
-            found.append(attention_distance(maps, *where).tolist())
-    return found
+    return [
+        torch.stack([head_distances(Attention(each, n)) for n in range(examples(each))])
+        .mean(dim=0)
+        .tolist()
+        for each in trace
+        if isinstance(each, AttentionRecord) and each.layer_id.stack == "encoder"
+    ]
 
 
 def head_distances(attention: Attention) -> Float[Tensor, " head"]:

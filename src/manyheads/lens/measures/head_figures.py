@@ -1,30 +1,29 @@
 """Figures of the heads on one input: entropy, idle heads and duplicate heads."""
 
-from collections.abc import Callable, Sequence
+from torch import nn
 
 from manyheads.lens.described_figures import figure, filled
-from manyheads.lens.measures.idle_heads import Head, HeadStatistics
+from manyheads.lens.measures.idle_heads import HeadStatistics
+from manyheads.lens.measures.judged_heads import ALIKE, judged
 from manyheads.lens.panels import Cell, Figure
-from manyheads.nn.recording.trace import LayerId
+from manyheads.nn.recording.trace import LayerId, Trace
 
 SHOWN = 12  # rows of the table
 
 
-def head_figures(
-    heads: Sequence[Head], stats: HeadStatistics, judge: Callable[[Head], str], limit: float
-) -> list[Figure]:
-    """Plot the entropy of every head, and list idle and duplicate heads.
-
-    `judge` returns why a head is idle, or "". Maps of duplicate heads differ by at most `limit`.
-    """
+def head_figures(model: nn.Module, trace: Trace) -> list[Figure]:
+    """Plot the entropy of every head of a recorded pass, and list idle and duplicate heads."""
+    stats = HeadStatistics()
+    stats.add(trace)
+    heads = stats.heads(model)
     if not heads:
         return []
-    idle = {(head.layer_id, head.number): judge(head) for head in heads}
+    idle = {(head.layer_id, head.number): judged(head) for head in heads}
     idle = {head: words for head, words in idle.items() if words}
     duplicates = [
         each
         for each in stats.duplicates()
-        if each.distance <= limit and not {(each.layer_id, n) for n in each.numbers} & idle.keys()
+        if each.distance <= ALIKE and not {(each.layer_id, n) for n in each.numbers} & idle.keys()
     ]
     summary = (
         f"{len(idle) or 'none'} of {len(heads)} heads {'is' if len(idle) == 1 else 'are'} idle and "

@@ -3,8 +3,6 @@
 They are found by the modules of `nn/layers/positions.py`, so in converted checkpoints, too.
 """
 
-from collections.abc import Iterator
-
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -65,11 +63,9 @@ def mosaic(
     return tiles.reshape(rows * rows, columns * columns)
 
 
-def by_distance(table: Float[Tensor, "place dim"]) -> Iterator[float]:
-    """Yield the mean cosine similarity of positions at distance 0, 1, 2, ..."""
-    alike = cosines(table)
-    for distance in range(len(table)):
-        yield alike.diagonal(distance).mean().item()
+def by_distance(alike: Float[Tensor, "place place"]) -> list[float]:
+    """Mean similarity of positions at distance 0, 1, 2, ..."""
+    return [round(alike.diagonal(n).mean().item(), 4) for n in range(len(alike))]
 
 
 def _of_text(table: Float[Tensor, "place dim"], kind: str, tokens: int) -> list[Figure]:
@@ -82,7 +78,7 @@ def _of_text(table: Float[Tensor, "place dim"], kind: str, tokens: int) -> list[
     else:
         formula = "a learned vector for each position"
     shown = table[:DISTANCES]
-    similar = [round(value, 4) for value in by_distance(shown)]
+    similar = by_distance(cosines(shown))
     dims = table.shape[1]
     return [
         figure(
@@ -126,8 +122,7 @@ def _along(grid: Float[Tensor, "row column dim"], kind: str) -> Figure:
     same_row = torch.einsum("ijik->jk", alike) / rows
     same_column = torch.einsum("ijkj->ik", alike) / columns
     for name, table in (("in a row", same_row), ("in a column", same_column)):
-        values = [table.diagonal(distance).mean().item() for distance in range(len(table))]
-        curves.append(Curve.over(name, [round(value, 4) for value in values]))
+        curves.append(Curve.over(name, by_distance(table)))
     if min(rows, columns) > 1:
         neither = along(flat, (rows, columns))["neither"]
         ends = [0.0, float(max(rows, columns) - 1)]

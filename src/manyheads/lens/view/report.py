@@ -14,8 +14,8 @@ from torch import Tensor
 from manyheads.lens.colours import AGAINST, AGAINST_NIGHT, IDENTITY, NIGHT, PAPER
 from manyheads.lens.thumbnail import data_url
 from manyheads.lens.view.compressed_weights import Packed, pack
-from manyheads.lens.view.html_document import content_hash, html_document
 from manyheads.lens.view.image_view import ImageView
+from manyheads.lens.view.plain_page import content_hash, html_document
 from manyheads.lens.view.text_view import MapView, TextView, clearest
 from manyheads.strict_json import dumps
 

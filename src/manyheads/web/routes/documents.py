@@ -232,21 +232,14 @@ def _streamed(
     *,
     lines: bool = False,
 ) -> Response:
-    models, steps = served(http), asyncio.Queue[tuple[int, int] | None]()
-    loop = asyncio.get_running_loop()
+    models, steps = served(http), asyncio.Queue[dict[str, int] | None]()
 
     def progress(done: int, of: int) -> None:
-        loop.call_soon_threadsafe(steps.put_nowait, (done, of))
+        steps.put_nowait({"translated": done, "of": of})
 
-    async def bounded() -> Document:
-        seconds = models.limits.document_answer
-        try:
-            async with asyncio.timeout(seconds):
-                return await with_translator(models, model, work, characters, progress, lines=lines)
-        except TimeoutError:
-            raise refusal("too_slow", seconds=seconds, retry_after=seconds / 4) from None
-
-    content = _lines(asyncio.create_task(bounded()), steps, answer, http.url.path)
+    done = with_translator(models, model, work, characters, progress, lines=lines)
+    translated = asyncio.create_task(while_connected(http, done, models.limits.document_answer))
+    content = _lines(translated, steps, answer, http.url.path)
     return StreamingResponse(content, media_type="application/x-ndjson")
 
 
@@ -260,7 +253,7 @@ async def _lines(
     work.add_done_callback(lambda _: steps.put_nowait(None))
     try:
         while (step := await steps.get()) is not None:
-            yield _line({"translated": step[0], "of": step[1]})
+            yield _line(step)
         try:
             yield _line(answer(work.result()))
         except Exception as error:

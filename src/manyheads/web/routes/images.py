@@ -29,7 +29,7 @@ from manyheads.picture_translation import (
     read_answer,
     translate_paragraphs,
 )
-from manyheads.web.ask_queue import image_job, job_of, served, while_connected
+from manyheads.web.ask_queue import ask, job_of, served, while_connected
 from manyheads.web.document_sentences import with_translator
 from manyheads.web.problem_json import JsonResponse
 from manyheads.web.request_bodies import (
@@ -49,13 +49,13 @@ THUMBNAIL = 192  # pixels of the longer side
 THUMBNAILS = 60  # per query
 
 
-def _square() -> str:
+def _png(image: Image.Image) -> str:
     content = io.BytesIO()
-    Image.new("RGB", (64, 64), "orange").save(content, "png")
+    image.save(content, "png")
     return base64.b64encode(content.getvalue()).decode()
 
 
-SQUARE = _square()  # small enough for an example
+SQUARE = _png(Image.new("RGB", (64, 64), "orange"))  # small enough for an example
 SENT: dict[str, Any] = {"images": (Several[str], ())}
 
 CLASSIFY = body("ClassifyBody", ClassifyRequest, example={"images": [SQUARE], "top": 3}, **SENT)
@@ -147,7 +147,7 @@ async def _read(
             translator = models.translator(TranslateRequest, reads, to)
         pair = translator.languages
         to = check_translator(translator.name, pair, asked, reader=reader.name, reads=reads)
-    captions = await reader.queue.ask(image_job(CaptionRequest(images=()), images))
+    captions = await reader.queue.ask(job_of(CaptionRequest(images=()), images))
     if translator is None:
         return [read_answer(each, None, None) for each in captions]
 
@@ -183,8 +183,7 @@ async def _ask(http: HttpRequest, kind: Body, given: Any, model: ServedModel) ->
     limits = served(http).limits
     request: ImageRequest = kind.make(given, images=())
     check_limits(request, limits)
-    job = image_job(request, await _images(given, limits))
-    return await while_connected(http, model.queue.ask(job), limits.answer)
+    return await ask(http, model, request, await _images(given, limits))
 
 
 async def _images(given: Any, limits: Limits) -> tuple[EncodedImage, ...]:
@@ -242,6 +241,4 @@ def _thumbnail(path: str) -> str | None:
         return None
     image = image.convert("RGBA")
     image.thumbnail((THUMBNAIL, THUMBNAIL))
-    content = io.BytesIO()
-    image.save(content, "png")
-    return f"data:image/png;base64,{base64.b64encode(content.getvalue()).decode()}"
+    return f"data:image/png;base64,{_png(image)}"

@@ -1,7 +1,6 @@
 """Look inside a model: what it attends to, as data for drawing or as a page to keep."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -51,26 +50,26 @@ FORMS = ("view", "page", "html")
 Asked = tuple[LookRequest, EncodedImage | None]  # the image that it is about
 
 
-@contextmanager
-def _opened(request: LookRequest, image: EncodedImage | None) -> Iterator[LookRequest]:
-    """Give a request with its image, which the worker decodes."""
-    with room_for([image] if image else []):
-        yield request.model_copy(update={"given": image.decode()}) if image else request
-
-
-def _look(asked: Asked, form: str, own: Any) -> Any:
+def _look(form: str, own: Any, request: LookRequest) -> Any:
     """Look at a request, and write what was found."""
-    with _opened(*asked) as request:
-        result = look_at(own, request)
+    result = look_at(own, request)
     if form == "html":
         return result.html()
     return result.page() if form == "page" else result.to_json()
 
 
-def _steps(asked: Asked, site: str, head: int, row: int, own: Any) -> Any:
+def _steps(site: str, head: int, row: int, own: Any, request: LookRequest) -> Any:
     """Look at a request, and compute one row of one head."""
-    with _opened(*asked) as request:
-        return head_steps_at(own, request, site, head, row).to_json()
+    return head_steps_at(own, request, site, head, row).to_json()
+
+
+def _act(look: Callable[[Any, LookRequest], Any], asked: Asked, own: Any) -> Any:
+    """Do something with a request and its image, which the worker decodes."""
+    request, image = asked
+    if image is None:
+        return look(own, request)
+    with room_for([image]):
+        return look(own, request.model_copy(update={"given": image.decode()}))
 
 
 @router.get("/learn")
@@ -86,8 +85,7 @@ async def look(http: HttpRequest) -> Response:
     if given.form not in FORMS:
         raise UsageError(f"The form is {given.form[:80]!r}. Allowed: {', '.join(FORMS)}.")
     integrated = None if given.integrated else False  # None: as long as it costs little
-    asked, cost = await _request(http, LOOK, given, integrated=integrated)
-    result = await _ask(http, given.model, partial(_look, asked, given.form), cost)
+    result = await _ask(http, LOOK, given, partial(_look, given.form), integrated=integrated)
     if given.form == "html":
         headers = {"Content-Disposition": "attachment; filename=look.html"}
         page = result.encode("utf-8", "replace")
@@ -99,15 +97,14 @@ async def look(http: HttpRequest) -> Response:
 async def head(http: HttpRequest) -> Response:
     """Compute one row of one head step by step: q.k, scale, bias, mask, softmax, values."""
     given = await HEAD.read(http)
-    asked, cost = await _request(http, HEAD, given, integrated=False)
-    work = partial(_steps, asked, given.site, given.head, given.row)
-    return JsonResponse(await _ask(http, given.model, work, cost))
+    work = partial(_steps, given.site, given.head, given.row)
+    return JsonResponse(await _ask(http, HEAD, given, work, integrated=False))
 
 
-async def _request(
-    http: HttpRequest, kind: Body, given: Any, *, integrated: bool | None
-) -> tuple[Asked, int]:
-    """Make the request of a body, and estimate its cost."""
+async def _ask(
+    http: HttpRequest, kind: Body, given: Any, look: Any, *, integrated: bool | None
+) -> Any:
+    """Let a model look at the request of a body; its process gets the work as an object."""
     models = served(http)
     limits = models.limits
     if (given.text is None) is (given.image is None):
@@ -119,14 +116,17 @@ async def _request(
     check_texts(texts, limits)
     _check_length(models, given.model, texts)
     cost = (64 if any(causes) else 8) * estimate_tokens(texts)
-    if given.text is not None:
-        request = kind.make(given, given=given.text, kind="text", integrated=integrated)
-        return (request, None), cost
-    if given.instead is not None:  # it would be the path of a file here
-        raise UsageError("An image is compared with another in Python and commands only.")
-    (image,) = await encoded_images((given.image,), limits)
-    request = kind.make(given, given=image.name, kind="image", integrated=integrated)
-    return (request, image), 8 * IMAGE_TOKENS + cost_of([image]) + cost
+    image, words, reads = None, given.text, "text"
+    if given.image is not None:
+        if given.instead is not None:  # it would be the path of a file here
+            raise UsageError("An image is compared with another in Python and commands only.")
+        (image,) = await encoded_images((given.image,), limits)
+        words, reads = image.name, "image"
+        cost += 8 * IMAGE_TOKENS + cost_of([image])
+    request = kind.make(given, given=words, kind=reads, integrated=integrated)
+    act = partial(_act, look, (request, image))
+    work = models.by_name(given.model).queue.call(act, cost=cost)
+    return await while_connected(http, work, limits.answer)
 
 
 def _check_length(models: Served, model: str, texts: tuple[str, ...]) -> None:
@@ -134,10 +134,3 @@ def _check_length(models: Served, model: str, texts: tuple[str, ...]) -> None:
     length = models.count_tokens(models.by_name(model), texts)
     if length > models.limits.look:
         raise refusal("look", most=models.limits.look, count=length)
-
-
-async def _ask(http: HttpRequest, name: str, act: Any, cost: int) -> Any:
-    """Let a model do work, which its process gets as an object."""
-    models = served(http)
-    work = models.by_name(name).queue.call(act, cost=cost)
-    return await while_connected(http, work, models.limits.answer)
