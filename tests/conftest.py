@@ -10,8 +10,9 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
-from tests import browser
+from tests import browser, shape_checks
 
+shape_checks.install()
 REPORTS = "manyheads-*.txt"
 # Temporary files of this session alone: another one on this machine has reports of its own.
 os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
