@@ -20,6 +20,8 @@ os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(prefix="manyheads-tes
 Path(tempfile.tempdir).chmod(0o755)  # tests that give up their rights work in it as well
 # Of the first process; those of `-n` inherit it, and share what one of them makes.
 os.environ.setdefault("MANYHEADS_TESTS_SHARED", str(Path(tempfile.tempdir) / "shared"))
+# Of the processes that tests start, too: threads that wait for each other keep a core busy.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # An example may take as long as the machine needs. The same are drawn every time, so that a failure
 # is due to the change; `make full` draws new ones (--hypothesis-profile new), and one that fails
