@@ -5,7 +5,8 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check format full bench parity lab wheel clean
-unexport PYTHONHOME PYTHONPATH
+# What Python compiles is kept: tests start many processes of it.
+unexport PYTHONHOME PYTHONPATH PYTHONDONTWRITEBYTECODE
 
 # Never install without the constraints, nor past the script: PyPI's torch for Linux brings CUDA,
 # gigabytes. The script takes the CPU build or stops; CUDA=1 lets it be installed.
@@ -18,9 +19,10 @@ help: ## list the targets
 demo: .venv/.installed ## train a translator and a classifier, show what they look at
 	.venv/bin/python examples/demo.py
 
-# A process per core; the tests of a file stay together, as they share what is made for them.
+# A process per core; the tests of a file stay together, as they share what is made for them, and
+# tests/conftest.py says which files come first.
 test: check ## every check and the tests
-	.venv/bin/python -m pytest -n auto --dist loadfile
+	.venv/bin/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 check: .venv/.installed ## formatting, lint, types, layers, changelog
 	.venv/bin/ruff format --check

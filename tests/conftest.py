@@ -3,6 +3,7 @@
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,13 +11,18 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
-from tests import browser
+from tests import browser, shape_checks
 
+shape_checks.install()
 REPORTS = "manyheads-*.txt"
 # Temporary files of this session alone: another one on this machine has reports of its own.
 os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
 os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(prefix="manyheads-tests-")
 Path(tempfile.tempdir).chmod(0o755)  # tests that give up their rights work in it as well
+# Of the first process; those of `-n` inherit it, and share what one of them makes.
+os.environ.setdefault("MANYHEADS_TESTS_SHARED", str(Path(tempfile.tempdir) / "shared"))
+# Of the processes that tests start, too: threads that wait for each other keep a core busy.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # An example may take as long as the machine needs. The same are drawn every time, so that a failure
 # is due to the change; `make full` draws new ones (--hypothesis-profile new), and one that fails
@@ -27,6 +33,35 @@ settings.register_profile(
 )
 settings.register_profile("same", settings.get_profile("new"), derandomize=True, database=None)
 settings.load_profile("same")
+
+
+# Files of few tests that start servers and programs, compile or export, or measure shipped models.
+LONG = {
+    "bulk/test_bulk.py",
+    "cli/test_answers.py",
+    "cli/test_caption.py",
+    "cli/test_cause.py",
+    "cli/test_documents.py",
+    "cli/test_language_verbs.py",
+    "cli/test_process.py",
+    "cli/test_terminal.py",
+    "fit/test_run_ranks.py",
+    "integration/test_interruption.py",
+    "models/test_export.py",
+    "nn/test_compile.py",
+    "web/test_process.py",
+    "web/test_processes.py",
+    "web/test_worker.py",
+}
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let `-n` begin with what takes long, then with files of many tests: none waits at the end."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        long = {Path(__file__).parent / name for name in LONG}
+        tests = Counter(item.path for item in items)
+        items.sort(key=lambda item: (item.path not in long, -tests[item.path], item.path))
 
 
 @pytest.fixture(autouse=True)

@@ -1,10 +1,10 @@
 """Small language models and a tagger, trained once a test run on the German numbers."""
 
-import tempfile
 from functools import cache
 from pathlib import Path
 
 from tests.made import TRANSLATE, run, write_lines, write_numbers, write_recipe
+from tests.shared_folders import made_once
 
 MODEL = """
 [tokenizer]
@@ -61,28 +61,24 @@ TEXTS = {
 
 
 @cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="manyheads-tests-")
-
-
-@cache
 def root() -> Path:
-    """The folder of the data: look, don't touch."""
-    path = Path(_folder().name)
-    write_numbers(path)
-    write_lines(path / "numbers.tsv", ["one\teins", "two\tzwei"])
-    return path
+    """The folder of the data and of a recipe for each task: look, don't touch."""
+
+    def make(path: Path) -> None:
+        write_numbers(path)
+        write_lines(path / "numbers.tsv", ["one\teins", "two\tzwei"])
+        for task, text in TEXTS.items():
+            write_recipe(path / f"{task}.toml", text.replace("{task}", task), path)
+
+    return made_once("language", make)
 
 
-@cache
 def recipe(task: str) -> Path:
     """A recipe that finds its data."""
-    return write_recipe(root() / f"{task}.toml", TEXTS[task].replace("{task}", task), root())
+    return root() / f"{task}.toml"
 
 
 @cache
 def trained(task: str) -> Path:
     """A trained folder: look, don't touch."""
-    folder = root() / "models" / task
-    run(recipe(task), folder)
-    return folder
+    return made_once(f"language-{task}", lambda path: run(recipe(task), path / "model")) / "model"

@@ -6,7 +6,6 @@ tiny model learns some of it in a second. The images are bright on their left or
 
 import io
 import json
-import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -18,6 +17,7 @@ from PIL import Image, ImageFont
 from manyheads.fit.run_training import train
 from manyheads.project.base_recipe import read_recipe
 from manyheads.train.checkpoint import sha256
+from tests.shared_folders import made_once
 
 ENGLISH = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 GERMAN = ["eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn"]
@@ -173,11 +173,6 @@ def run(recipe: Path, out: Path, *overrides: str, resume: bool = False) -> dict[
 
 
 @cache
-def _made() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="manyheads-tests-")
-
-
-@cache
 def trained(kind: str) -> Path:
     """A trained folder, made once a test run: "translator", "classifier", "reader".
 
@@ -186,20 +181,21 @@ def trained(kind: str) -> Path:
     The translator knows every word alone, whatever the seed and the processor's last digits: in
     400 steps of large batches, where 250 of small ones leave that to luck.
     """
-    base = Path(_made().name) / kind
-    base.mkdir()
-    if kind == "translator":
-        write_numbers(base, train=300)
-        text, steps = TRANSLATE.replace("max_tokens = 128", "max_tokens = 256"), 400
-    elif kind == "reader":
-        write_texts_to_read(base, train=200)
-        text, steps = READ, 250
-    else:
-        write_halves(base)
-        text, steps = CLASSIFY, 40
-    recipe = write_recipe(base / f"{kind}.toml", text, base)
-    run(recipe, base / "model", f"train.steps={steps}")
-    return base / "model"
+
+    def make(base: Path) -> None:
+        if kind == "translator":
+            write_numbers(base, train=300)
+            text, steps = TRANSLATE.replace("max_tokens = 128", "max_tokens = 256"), 400
+        elif kind == "reader":
+            write_texts_to_read(base, train=200)
+            text, steps = READ, 250
+        else:
+            write_halves(base)
+            text, steps = CLASSIFY, 40
+        recipe = write_recipe(base / f"{kind}.toml", text, base)
+        run(recipe, base / "model", f"train.steps={steps}")
+
+    return made_once(kind, make) / "model"
 
 
 def image_size(path: Path) -> tuple[int, int]:

@@ -4,7 +4,6 @@ Twelve images differ in colour and side: "red left", "빨강 왼쪽". A tiny cap
 matcher know them by heart after a few seconds; the images of other splits have other noise.
 """
 
-import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from PIL import Image
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_set import ImageSet
 from tests.made import png, run, write_recipe
+from tests.shared_folders import made_once
 
 COLOURS = {"red": (220, 0, 0), "green": (0, 220, 0), "blue": (0, 0, 220), "white": (220, 220, 220)}
 KOREAN = {"red": "빨강", "green": "초록", "blue": "파랑", "white": "하양"}
@@ -141,27 +141,23 @@ def write_files(folder: Path, count: int = 4) -> list[Path]:
 
 
 @cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="manyheads-tests-")
-
-
-@cache
 def root() -> Path:
-    """The folder of the data: look, don't touch."""
-    path = Path(_folder().name)
-    write_squares(path)
-    return path
+    """The folder of the data and of a recipe for each task: look, don't touch."""
+
+    def make(path: Path) -> None:
+        write_squares(path)
+        for task, text in TEXTS.items():
+            write_recipe(path / f"{task}.toml", text, path)
+
+    return made_once("squares", make)
 
 
-@cache
 def recipe(task: str) -> Path:
     """A recipe that finds its data."""
-    return write_recipe(root() / f"{task}.toml", TEXTS[task], root())
+    return root() / f"{task}.toml"
 
 
 @cache
 def trained(task: str) -> Path:
     """A trained folder, "caption" or "match": look, don't touch."""
-    folder = root() / "models" / task
-    run(recipe(task), folder)
-    return folder
+    return made_once(f"squares-{task}", lambda path: run(recipe(task), path / "model")) / "model"
