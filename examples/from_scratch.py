@@ -195,7 +195,7 @@ def train(
         error.backward()
         adam.step()
         losses.append(error.item())
-        if step % 100 == 0 or step == steps:
+        if step % 20 == 0 or step == steps:
             print(f"step {step}: loss {error.item():.3f}, {time.perf_counter() - begin:.0f} s")
     return losses
 

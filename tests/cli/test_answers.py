@@ -2,6 +2,7 @@
 
 import csv
 import json
+import statistics
 from pathlib import Path
 
 import pytest
@@ -377,6 +378,9 @@ def test_models(call: Call) -> None:
     out = call("models").out
     for name in ("date-en-ko", "digits", "multi30k-en-de-tiny", "transformer-base", "vit-h"):
         assert name in out
+    # Two translators from English to German are told apart, and a narrow one is called so.
+    for use in ("English dates to Korean ones", "Everyday English to German", "documentation and"):
+        assert use in out
     found = json.loads(call("models", "--json").out)
     assert set(found) == {"models", "recipes", "presets", "uses", "licences"}
     assert "vit-ti" in found["presets"]
@@ -410,6 +414,55 @@ def test_train_json(call: Call, tmp_path: Path) -> None:
     line = json.loads(found.out)
     assert line["model"] == "deep/run"
     assert line["metric"] == "bleu"
+
+
+def test_train_fast(call: Call, tmp_path: Path) -> None:
+    """Twenty steps with two validations, in a folder of their own; the recipe's own keys stay."""
+    write_numbers(tmp_path, train=20, other=60)
+    write_recipe(tmp_path / "numbers.toml", TRANSLATE, tmp_path)
+    code, out, err = call("train", "numbers.toml", "--fast")
+    assert code == 0
+    assert "runs/numbers-fast" in out
+    assert not (tmp_path / "runs/numbers").exists()
+    lines = read_jsonl(tmp_path / "runs/numbers-fast/metrics.jsonl")
+    assert [each["step"] for each in lines if any(key.startswith("val_") for key in each)] == [
+        10,
+        20,
+    ]
+    assert "step 20 of 20" in err
+    assert json.loads(call("info", "runs/numbers-fast", "--json").out)["trained"]["steps"] == 20
+    code, out, _ = call("train", "numbers.toml", "--fast", "train.steps=3", "--out", "shorter")
+    assert code == 0  # what is asked for by name wins
+    assert json.loads(call("info", "shorter", "--json").out)["trained"]["steps"] == 3
+
+
+def test_train_seeds(call: Call, tmp_path: Path) -> None:
+    """Three runs that differ in the seed; the score of each, their mean and their spread."""
+    write_halves(tmp_path)
+    write_recipe(tmp_path / "halves.toml", CLASSIFY, tmp_path)
+    words = "train", "halves.toml", "train.steps=4", "evaluate.limit=4", "--seeds", "3"
+    code, out, err = call(*words)
+    assert code == 0
+    folders = [f"runs/halves-{number}" for number in (1, 2, 3)]
+    measured = [read_jsonl(tmp_path / each / "evaluations.jsonl")[-1] for each in folders]
+    scores = [each["all"]["accuracy"]["value"] for each in measured]
+    table = [line.split() for line in out.splitlines() if line.strip()]
+    for each, score in zip(folders, scores, strict=True):
+        assert [each, f"{score:.2f}"] in [row[:2] for row in table]
+    assert ["mean", f"{statistics.mean(scores):.2f}"] in [row[:2] for row in table]
+    spread = ["standard", "deviation", f"{statistics.stdev(scores):.2f}"]
+    assert spread in [row[:3] for row in table]
+    assert "4 images, 3 seeds" in out  # as many as were measured
+    seeds = [json.loads(call("info", each, "--json").out)["trained"]["seed"] for each in folders]
+    assert seeds == [seeds[0], seeds[0] + 1, seeds[0] + 2]
+    for seed, each in zip(seeds, folders, strict=True):
+        assert f"seed {seed}: {each}" in err
+
+    found = json.loads(call(*words, "--out", "again", "--json").out)
+    assert [run["model"] for run in found["runs"]] == ["again-1", "again-2", "again-3"]
+    assert [run["all"]["accuracy"]["value"] for run in found["runs"]] == scores
+    assert found["mean"]["accuracy"] == statistics.mean(scores)
+    assert found["standard_deviation"]["accuracy"] == statistics.stdev(scores)
 
 
 def test_train_finds_data_by_the_path_rule(

@@ -172,6 +172,7 @@ def test_the_steps_of_a_translation(call: Call, translator: Path) -> None:
     assert out.count("looks at") == len(steps)
     assert "alignment: " in out
     assert "not measured for this model" in out
+    assert "the default may be wrong: evaluate it with --alignment" in out
 
 
 def test_the_same_model_untrained(call: Call, translator: Path) -> None:

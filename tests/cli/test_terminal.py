@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import warnings
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,12 @@ import torch
 
 from manyheads.cli import terminal
 from manyheads.cli.main import TRACEBACK, main
+from manyheads.cli.show import warn
 from manyheads.cli.terminal import console, escape_controls, visible, waiting
 from manyheads.memory import is_out_of_memory
 from manyheads.project import paths
 from tests.cli.conftest import Call
-from tests.made import CLASSIFY, half, write_halves, write_recipe
+from tests.made import CLASSIFY, half, numbers, write_halves, write_lines, write_recipe
 
 COMMAND = [sys.executable, "-m", "manyheads"]
 EVIL = "\x1b[31mred\x9b2J\u202egnp\x7f\r.png"
@@ -61,6 +63,43 @@ def test_long_work_is_shown(monkeypatch: pytest.MonkeyPatch, seconds: float, sho
     told = raw.getvalue().decode()
     assert ("looking into digits" in told) == shown == ("0:00:00" in told)
     assert told.endswith("\x1b[2K" if shown else "")  # the line is erased
+
+
+def test_a_remark_has_a_line_beside_what_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stderr", Terminal(raw, encoding="utf-8", write_through=True))
+    monkeypatch.setenv("TERM", "xterm")
+    with waiting("measuring digits"):
+        time.sleep(0.6)
+        warn("one of them is odd")
+    before, _, _ = raw.getvalue().decode().partition("manyheads: one of them is odd")
+    assert before.endswith("\x1b[2K")  # what is shown is erased first, and drawn again behind
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("doctor", "digits"), "examining digits"),
+        (("evaluate", "digits"), "measuring digits"),
+        (("compare", "digits", "digits"), "comparing digits and digits"),
+        (("init", "pairs.tsv", "--minutes", "1"), "reading pairs.tsv, and timing a few steps"),
+    ],
+)
+def test_verbs_that_take_a_while_say_so(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], told: str
+) -> None:
+    said: list[str] = []
+    whole = terminal.waiting
+
+    def heard(what: str) -> AbstractContextManager[None]:
+        said.append(what)
+        return whole(what)
+
+    monkeypatch.setattr(terminal, "waiting", heard)
+    lines = [f"{one}\t{other}" for one, other in zip(*numbers(60, seed=1), strict=True)]
+    write_lines(tmp_path / "pairs.tsv", lines)
+    assert call(*words).code == 0
+    assert said == [told]
 
 
 def test_nothing_is_shown_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:

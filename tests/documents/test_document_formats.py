@@ -22,6 +22,7 @@ from manyheads.documents.document_translation import (
     read_content,
     translate_document,
     translate_file,
+    translate_texts,
 )
 from manyheads.errors import DataError, NotFoundError, UsageError
 from manyheads.generation.text_decoding import Translation
@@ -207,6 +208,8 @@ def test_html(german: Stub) -> None:
     swiss = Stub(german, lambda text: text.replace("dog", "Hündli"))
     ascii_page = translate_document(swiss, "<p>A dog", format="html").text
     assert ascii_page == "<p>A H&#252;ndli"  # whatever a browser takes the page for
+    (part,) = translate_texts(swiss, ["<p title='A dog'>A dog"], format="html")
+    assert part.text == "<p title='A Hündli'>A Hündli"  # a program's text has no encoding
     for page in ("<meta charset=utf-8><p>A dog", "<p>A dog – é"):
         assert "Hündli" in translate_document(swiss, page, format="html").text
 

@@ -60,6 +60,8 @@ def test_the_same_pairs_in_any_form(tmp_path: Path, content: str | bytes) -> Non
     [
         ("en\tde", True),
         ("Source text\tTarget text", True),
+        ("Englisch\tDeutsch", True),
+        ("영어\t독일어", True),
         ("no\tnein", False),  # "no" is also the code of Norwegian
         ("Hi.\tHallo.", False),
         ("Yes, of course I will\tJa, natürlich mache ich das", False),
@@ -70,6 +72,15 @@ def test_a_header_is_no_pair(tmp_path: Path, first: str, is_header: bool) -> Non
     table = read_table(written(tmp_path, f"{first}\n{lines()}"))
     assert bool(table.header) is is_header
     assert len(table.rows) == len(PAIRS) + (not is_header)
+
+
+@pytest.mark.parametrize(("first", "is_header"), [("Nr.", True), ("번호", True), ("0", False)])
+def test_a_name_above_numbers_is_a_header(tmp_path: Path, first: str, is_header: bool) -> None:
+    """In whatever language the columns are named."""
+    numbered = [f"{number}\t{row}" for number, row in enumerate((2 * lines()).splitlines(), 1)]
+    text = "\n".join([f"{first}\tAlpha\tBeta", *numbered])
+    table = read_table(written(tmp_path, text))
+    assert table.header == ([first, "Alpha", "Beta"] if is_header else [])
 
 
 def test_a_quote_without_an_end_swallows_nothing(tmp_path: Path) -> None:
@@ -134,7 +145,7 @@ def test_a_workbook(tmp_path: Path) -> None:
     [
         ("a.tsv", b"", "is empty"),
         ("a.tsv", b"\n \n", "is empty"),
-        ("a.csv", b"en,de\n", "no row .header."),
+        ("a.csv", b"en,de\n", "has a header and no row .header."),
         ("a.bin", bytes(range(256)) * 40, "no text"),
         ("a.zip", b"PK\x03\x04" + bytes(50), "ZIP archive"),
         ("a.txt", b"%PDF-1.7 ...", "PDF"),

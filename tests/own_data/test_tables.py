@@ -127,6 +127,25 @@ def test_too_few_says_what_was_dropped(tmp_path: Path) -> None:
         prepared(tmp_path, table(sentences(1) * 90))
 
 
+def test_turned_pairs_are_one_finding(tmp_path: Path) -> None:
+    """Whichever of the two ways of seeing them found a pair: by its words, or by its language."""
+    pairs = [("The house is not from here, I see.", "Das Haus ist nicht von hier, ich sehe.")]
+    pairs += [("We are with the old friend and you.", "Wir sind mit dem alten Freund und dir.")]
+    many = [(f"{one[:-1]} {n}.", f"{other[:-1]} {n}.") for n in range(40) for one, other in pairs]
+    # Here so few words speak for a side that only the language tells.
+    few = [("Es war doch nur die eine und das.", "It was that one and the other.")]
+    found = prepared(tmp_path, table([*many, *((other, one) for one, other in many[:4]), *few]))
+    assert [each.kind for each in found.findings].count("swapped-sides") == 1
+    assert counts(found)["swapped-sides"] == 5
+
+
+@pytest.mark.parametrize(
+    ("minutes", "told"), [(0.72, "43 seconds"), (1.04, "62 seconds"), (119.7, "120 minutes")]
+)
+def test_times_are_told_as_people_do(tmp_path: Path, minutes: float, told: str) -> None:
+    assert speed.Draft(out=tmp_path, minutes=minutes).duration == told
+
+
 def test_minutes_decide_steps_and_data_bound_them(tmp_path: Path) -> None:
     """Twice the minutes are more steps, until more would only be learned by heart."""
     steps = [

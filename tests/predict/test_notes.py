@@ -79,6 +79,12 @@ def test_numbers_that_became_others_are_told() -> None:
     )
 
 
+def test_usual_words_of_an_unusual_text_are_not_named() -> None:
+    """Of a text that costs too much a character, the words that do."""
+    note, *_ = notes("thx, see you l8r", shipped("en-de"), beams=1)
+    assert note.endswith("unusual words: 'thx,', 'l8r'. Check the translation.")
+
+
 def test_a_word_of_no_language() -> None:
     """One word that is spelled in rare pieces, in a sentence of usual ones."""
     usual = "A man is riding a bicycle in the snow with a red dog."

@@ -27,7 +27,7 @@ AnyPath = Annotated[Path, Strict(False)]  # also from text
 Without = Annotated[
     Several[str],
     Option(
-        "Set a site inside the model to zero, such as 'decoder layer 3 cross head 2'; repeatable.",
+        "Set a site inside the model to zero, such as 'decoder layer 2 cross head 2'; repeatable.",
         metavar="SITE",
     ),
 ]

@@ -24,6 +24,7 @@ def run(
 ) -> None:
     """Compare models of one task on the same data, with significance tests."""
     from manyheads.cli.show import print_json, warn
+    from manyheads.cli.terminal import waiting
     from manyheads.comparison import compare, comparison_page
     from manyheads.errors import UsageError
     from manyheads.files import write_text
@@ -34,17 +35,18 @@ def run(
         make_room(page, *(file for name in systems if (file := Path(name)).is_file()))
     if len(systems) < 2:
         raise UsageError("There is nothing to compare with: name two systems or more.")
-    comparison = compare(
-        *systems,
-        data=data,
-        remote=remote,
-        split=split,
-        final=final,
-        metrics=EvaluateRequest(metrics=metrics or ()).text_metrics,
-        samples=samples,
-        seed=seed,
-        **load.model_dump(exclude={"image_size"}),
-    )
+    with waiting(f"comparing {' and '.join(systems)}"):
+        comparison = compare(
+            *systems,
+            data=data,
+            remote=remote,
+            split=split,
+            final=final,
+            metrics=EvaluateRequest(metrics=metrics or ()).text_metrics,
+            samples=samples,
+            seed=seed,
+            **load.model_dump(exclude={"image_size"}),
+        )
     if page is not None:
         write_text(page, comparison_page(comparison))
         warn(f"wrote {page}")

@@ -25,6 +25,7 @@ def run(
     Exit code 1 with errors.
     """
     from manyheads.cli.show import print_json, warn
+    from manyheads.cli.terminal import waiting
     from manyheads.doctor.diagnose import diagnose
     from manyheads.project.folder import own_files
     from manyheads.project.paths import checked_name, find_model, make_room
@@ -32,7 +33,8 @@ def run(
     if plot is not None:
         checked_name(plot, {".png": "an image"})
         make_room(plot, *own_files(find_model(name)))
-    diagnosis = diagnose(name, remote=remote, device=device, threads=threads)
+    with waiting(f"examining {name}"):
+        diagnosis = diagnose(name, remote=remote, device=device, threads=threads)
     if json:
         print_json(diagnosis.as_json())
     else:

@@ -17,6 +17,7 @@ def run(
     """Measure a model; log the result in its folder, unless it came with the package."""
     from manyheads.asks.classify_request import ClassifyRequest
     from manyheads.cli.show import print_evaluation, warn
+    from manyheads.cli.terminal import waiting
     from manyheads.errors import UsageError
     from manyheads.measure.outputs import ANSWERS, FILE, PAGE
     from manyheads.measure.stored_model import measure
@@ -38,7 +39,8 @@ def run(
         for name in PLOTS:
             own = own_files(predictor.folder.path)
             make_room(plots / name, *own, *inputs_of(predictor.folder.recipe.data, request.data))
-    line = measure(predictor, request)
+    with waiting(f"measuring {model}"):
+        line = measure(predictor, request)
     print_evaluation(line, predictor.folder.path, as_json=json)
     if plots is not None:
         for path in draw(line, plots):

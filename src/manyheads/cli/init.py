@@ -23,6 +23,7 @@ def run(
     json: bool = False,
 ) -> None:
     """Make a data folder and a recipe of your own files."""
+    from manyheads.cli.terminal import waiting
     from manyheads.own_data.own_data import prepare
     from manyheads.own_data.prepared import Options, recipe_path, write
 
@@ -30,7 +31,8 @@ def run(
     options = Options(
         minutes=minutes, hardware=hardware, columns=chosen, start=base_model, glossary=glossary
     )
-    prepared = prepare(data, out, options, force=force)
+    with waiting(f"reading {data}, and timing a few steps"):
+        prepared = prepare(data, out, options, force=force)
     files = write(prepared, out)
     command = shlex.join(["manyheads", "train", str(recipe_path(out))])
     show(prepared, json=json, files=list(map(str, files)), command=command)

@@ -3,13 +3,14 @@
 
 def run(json: bool = False) -> None:
     """List the shipped models, what each is for, and the licences; recipes and presets."""
+    from manyheads.cli.recipe import about
     from manyheads.cli.show import print_json
     from manyheads.data.text.public_corpora import public_sources
     from manyheads.models.presets import PRESETS
     from manyheads.predict.task_pipeline import pipeline_of
     from manyheads.project.base_recipe import read_recipe
     from manyheads.project.folder import ModelFolder
-    from manyheads.project.paths import shipped
+    from manyheads.project.paths import find_recipe, shipped
 
     models = shipped("pretrained")
     listed = {
@@ -31,7 +32,7 @@ def run(json: bool = False) -> None:
         print_json({**listed, "uses": uses, "licences": licences})
         return
     for name, card in cards.items():
-        print(f"{name}: {card.what}\n    {card.use}")
+        print(f"{name}: {card.what}\n    {about(find_recipe(name))}\n    {card.use}")
     print()
     for kind, names in listed.items():
         print(f"{kind:<8} {', '.join(names)}")

@@ -11,11 +11,11 @@ def run(name: str | None = None, json: bool = False) -> None:
     from manyheads.project.toml_file import read_toml
 
     if name is None:
-        about = {each: _about(path) for each, path in shipped("recipes").items()}
+        lines = {each: about(path) for each, path in shipped("recipes").items()}
         if json:
-            print_json(about)
+            print_json(lines)
             return
-        for each, line in about.items():
+        for each, line in lines.items():
             print(f"{each:<26} {line}")
         return
     path = find_recipe(name)
@@ -26,7 +26,7 @@ def run(name: str | None = None, json: bool = False) -> None:
     warn(f"to train your own: manyheads recipe {name} > mine.toml; manyheads train mine.toml")
 
 
-def _about(path: Path) -> str:
+def about(path: Path) -> str:
     """Return the first sentence of the comment that a recipe begins with."""
     lines = path.read_text(encoding="utf-8").splitlines()
     begin = [line.removeprefix("#").strip() for line in lines[: lines.index("#")]]

@@ -30,8 +30,7 @@ def print_evaluation(line: Mapping[str, Any], folder: Path, *, as_json: bool) ->
     if as_json:
         print_json({"model": str(folder), **line})
         return
-    counts = [f"{line[what]:,} {what}" for what in ("pairs", "images", "lines") if what in line]
-    print(f"{folder}: {', '.join([line['data'], *counts])}")
+    print(f"{folder}: {_measured(line)}")
     width = max(10, *map(len, line["all"]))
     for name, score in line["all"].items():
         low, high = line.get("intervals", {}).get(name, (None, None))
@@ -54,6 +53,12 @@ def print_evaluation(line: Mapping[str, Any], folder: Path, *, as_json: bool) ->
         warn(f"{line['data']}: {remark}")
 
 
+def _measured(line: Mapping[str, Any]) -> str:
+    """Name the data of an evaluation, and how many of them were measured."""
+    counts = [f"{line[what]:,} {what}" for what in ("pairs", "images", "lines") if what in line]
+    return ", ".join([line["data"], *counts])
+
+
 def print_runs(
     lines: Sequence[Mapping[str, Any]], folders: Sequence[Path], *, as_json: bool
 ) -> None:
@@ -74,7 +79,7 @@ def print_runs(
     ]
     for what, each in (("mean", means), ("standard deviation", spreads)):
         rows.append([what, *(f"{each[name]:.2f}" for name in values)])
-    print_tables([Table(f"{lines[0]['data']}, {len(lines)} seeds", ["run", *values], rows)])
+    print_tables([Table(f"{_measured(lines[0])}, {len(lines)} seeds", ["run", *values], rows)])
 
 
 def _print_classes(line: Mapping[str, Any]) -> None:

@@ -1,5 +1,6 @@
 """A translation in a terminal: how it was found step by step, and what comes from what."""
 
+from manyheads.cli.flags import with_flags
 from manyheads.lens.labels import SPACE, label
 from manyheads.lens.view.text_view import Matrix, TextView
 
@@ -39,7 +40,7 @@ def print_alignment(view: TextView) -> None:
         f"{label(''.join(tokens))} ← {label(view.source[column])}" for column, tokens in groups
     ]
     print(f"alignment: {', '.join(pairs)}")
-    print(f"  {alignment.legend}; {alignment.why}")
+    print(f"  {alignment.legend}; {with_flags(alignment.why)}")
 
 
 def _shares(pairs: list[tuple[str, float]]) -> str:

@@ -136,9 +136,7 @@ def waiting(what: str) -> Iterator[None]:
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
-    shown = Progress(
-        *columns, console=screen, transient=True, redirect_stdout=False, redirect_stderr=False
-    )
+    shown = Progress(*columns, console=screen, transient=True, redirect_stdout=False)
     shown.add_task(visible(what), total=None)
     late = threading.Timer(PATIENCE, shown.start)
     late.start()

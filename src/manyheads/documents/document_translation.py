@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.documents.document_formats import (
+    PART_FORMATS,
     TEXT_FORMATS,
     OpenDocument,
     format_of,
@@ -131,12 +132,13 @@ def translate_texts(
 ) -> list[Document]:
     """Translate independent texts, each as `translate_document` does, and with its errors.
 
-    Their sentences are translated together; lines are those with something to translate.
+    Their sentences are translated together; lines are those with something to translate. HTML is
+    taken as a part of a page, in which every character is written as it is.
     """
     _check_texts(texts, format)
     fallbacks = FallbackTranslator(translator, glossary)
     found = [Document(text, (), b"") for text in texts]
-    for split in TEXT_FORMATS[format]:
+    for split in PART_FORMATS[format]:
         lines = [list(split(each.text, translator.source)) for each in found]
         every = iter(translate_blocks(fallbacks, chain.from_iterable(lines)))
         for place, own in enumerate(lines):

@@ -38,7 +38,7 @@ class Scorer(NamedTuple):
 class HeadWorth:
     """One head, and the loss of score without it."""
 
-    site: str  # "decoder layer 3 cross head 2"
+    site: str  # "decoder layer 2 cross head 2"
     loss: Interval
 
 

@@ -26,6 +26,7 @@ from manyheads.strict_json import loads
 
 MOST = 1 << 30  # bytes of a file: all of it is in memory
 LINES = 20  # of a quoted cell, above which its quote has no end
+ROWS_OF_NUMBERS = 5  # that tell a name above them from a number that is missing
 LOOKED_AT = 500  # rows that tell separator and header
 SEPARATORS = {"\t": "tab", ";": "semicolon", "|": "pipe", ",": "comma"}
 _KINDS = (
@@ -71,8 +72,9 @@ def read_table(path: Path, languages: Sequence[str] = ()) -> Table:
     table = _read(path, languages)
     if not table.rows:
         found = ", ".join(each.kind for each in table.findings)
+        held = "a header and no row" if table.header else "no row"
         raise DataError(
-            f"{path} has no row{f' ({found})' if found else ''}: give one with an example a line."
+            f"{path} has {held}{f' ({found})' if found else ''}: give one with an example a line."
         )
     return table
 
@@ -290,6 +292,10 @@ def header_finding(names: Sequence[str]) -> list[Finding]:
 def _is_header(first: list[str], rest: list[list[str]]) -> bool:
     """Tell whether a first row names columns: words that tables use, unlike the cells below."""
     filled = [cell for cell in first if cell]
+    if any(
+        _over_numbers(cell, [cells[n : n + 1] for cells in rest]) for n, cell in enumerate(first)
+    ):
+        return True
     if any(len(cell) > 40 or len(cell.split()) > 3 or cell[-1] in ".?!,;" for cell in filled):
         return False
     words = header_words().keys() | _NAMES
@@ -302,6 +308,16 @@ def _is_header(first: list[str], rest: list[list[str]]) -> bool:
     sizes = [len(cell) for cells in rest for cell in cells if len(cell) > 1]
     longer = bool(sizes) and sum(sizes) / len(sizes) > 2 * max(map(len, filled))
     return sum(codes) == len(filled) or (longer and (any(known) or sum(codes) > 1)) or not rest
+
+
+def _over_numbers(name: str, below: list[list[str]]) -> bool:
+    """Tell whether a column has a name on top, and numbers or dates alone below it."""
+    cells = [cell[0] for cell in below if cell and cell[0].strip()]
+    return (
+        len(cells) >= ROWS_OF_NUMBERS
+        and bool(re.fullmatch(r"\D*[^\W\d_]\D*", name))
+        and all(re.fullmatch(r"[\d\W_]*\d[\d\W_]*", cell) for cell in cells)
+    )
 
 
 # --- Tables with names --------------------------------------------------------------------------

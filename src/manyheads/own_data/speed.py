@@ -52,6 +52,12 @@ class Draft:
     every: int = 100  # steps between validations
     minutes: float = math.nan
 
+    @property
+    def duration(self) -> str:
+        """The minutes for people: "45 seconds", "120 minutes"."""
+        few = self.minutes < 2
+        return f"{60 * self.minutes:.0f} seconds" if few else f"{self.minutes:.0f} minutes"
+
     def fill(self, template: str, **values: Any) -> list[str]:
         """Return the lines of a template beside this file, its {names} filled.
 

@@ -195,7 +195,7 @@ def _unswapped(pairs: Sequence[Pair], notes: Notes) -> Iterator[Pair]:
     for pair in pairs:
         if speaks(pair.source) < -SURE and speaks(pair.target) > SURE:
             shown = f"line {pair.line}: {pair.source} | {pair.target}"
-            notes.add("swapped-sides", "changed: source and target were swapped", shown)
+            notes.add("swapped-sides", "changed: source and target are swapped", shown)
             pair = Pair(pair.line, pair.target, pair.source)
         yield pair
 

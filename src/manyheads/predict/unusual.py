@@ -70,9 +70,10 @@ def reasons(
         yield _unknown(unknown_characters(tokenizer, text))
     costs = piece_costs(tokenizer)
     if costs is not None and (measured.text > domain.text or measured.word > domain.word):
-        # Of an unusual text the most costly words, also where each by itself is usual.
+        # Of an unusual text where each word by itself is usual, those that make it so.
         ranked = sorted(costs.words(text), key=lambda word: -word.cost)
-        rare = [word for word in ranked if word.cost > domain.word] or ranked
+        dear = [word for word in ranked if word.cost > domain.text * len(word.text)]
+        rare = [word for word in ranked if word.cost > domain.word] or dear
         yield f"unusual words: {_list(word.text for word in rare if word.text)}"
 
 

@@ -32,6 +32,11 @@ TEXT_FORMATS: dict[str, Sequence[Splitter]] = {
     "markdown": [split_markdown],
     "html": [split_attributes, split_html],
 }
+# Of texts that a program puts into a page, or shows: their encoding is not that of a page.
+PART_FORMATS: dict[str, Sequence[Splitter]] = {
+    **TEXT_FORMATS,
+    "html": [partial(split_attributes, part_of=True), partial(split_html, part_of=True)],
+}
 _PACKAGES = {"docx": (DOCX, "paragraph"), "xlsx": (XLSX, "text")}
 FORMATS = (*TEXT_FORMATS, *_PACKAGES)
 _ENDINGS = {

@@ -109,9 +109,9 @@ def split_html(text: str, language: str = "", *, part_of: bool = False) -> list[
     return [split_spans(spans, language, escape=write) for spans in paragraphs(html_pieces(text))]
 
 
-def split_attributes(text: str, language: str = "") -> list[Line]:
+def split_attributes(text: str, language: str = "", *, part_of: bool = False) -> list[Line]:
     """Split a page into the values of attributes that people read, and all between them."""
-    ascii_only = text.isascii() and not _UNICODE.search(text)
+    ascii_only = text.isascii() and not _UNICODE.search(text) and not part_of
     write = partial(_escape, quote=True, ascii_only=ascii_only)
     lines: list[Line] = []
     between = ""

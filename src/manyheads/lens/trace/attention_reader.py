@@ -183,7 +183,8 @@ def attentions(trace: Trace) -> list[Attention]:
         if record.layer_id in by_layer:
             raise UsageError(
                 f"The trace holds several passes through {record.layer_id}: record one forward "
-                "pass, or take one output out of a recorded search with lens.decoding.decoded."
+                "pass, or take one output out of a recorded search with "
+                "lens.trace.decoding_trace.decoded()."
             )
         by_layer[record.layer_id] = Attention(record)
     return list(by_layer.values())

@@ -65,7 +65,7 @@ class Site:
 
     @property
     def name(self) -> str:
-        """Such as "decoder layer 3 cross head 2"."""
+        """Such as "decoder layer 2 cross head 2"."""
         return site_name(self.site, self.head_number)
 
     def zero(self) -> None:
@@ -271,7 +271,7 @@ class Edit:
         return Site(site, self)
 
     def site(self, name: str, *, tokens: Indices = None, row: Number = None) -> Site:
-        """Choose a site by its name, such as "decoder layer 3 cross head 2".
+        """Choose a site by its name, such as "decoder layer 2 cross head 2".
 
         Raises:
             UsageError: this is no name of a site.
@@ -288,8 +288,8 @@ class Edit:
         if not (stack and layer.isdecimal() and known and len(name) < LONGEST):
             raise UsageError(
                 f"{name[:80]!r} is no name of a site. Names are like 'encoder layer 1 state', "
-                "'decoder layer 3 cross head 2', 'decoder layer 3 added feedforward' or "
-                "'decoder layer 3 cross q'."
+                "'decoder layer 2 cross head 2', 'decoder layer 2 added feedforward' or "
+                "'decoder layer 2 cross q'."
             )
         first = int(kind != STATE)
         return self._site(stack, int(layer), kind, head, tokens, row, first=first)
@@ -387,7 +387,7 @@ def edit() -> Iterator[Edit]:
 
 @contextmanager
 def zeroed(names: Sequence[str]) -> Iterator[None]:
-    """Set sites to zero, by names such as "decoder layer 3 cross head 2"; none: change nothing.
+    """Set sites to zero, by names such as "decoder layer 2 cross head 2"; none: change nothing.
 
     A name may end in tokens: "encoder layer 1 state tokens 4, 5".
 

@@ -198,7 +198,7 @@ def layer_id_of(attention: nn.Module) -> LayerId:
 
 
 def site_name(site: LayerId, head: int | None = None) -> str:
-    """Name a site as messages, JSON and commands do: "decoder layer 3 cross head 2"."""
+    """Name a site as messages, JSON and commands do: "decoder layer 2 cross head 2"."""
     return f"{site}" if head is None else f"{site} {head}"
 
 
