@@ -313,11 +313,10 @@ def _is_header(first: list[str], rest: list[list[str]]) -> bool:
 def _over_numbers(name: str, below: list[list[str]]) -> bool:
     """Tell whether a column has a name on top, and numbers or dates alone below it."""
     cells = [cell[0] for cell in below if cell and cell[0].strip()]
-    return (
-        len(cells) >= ROWS_OF_NUMBERS
-        and bool(re.fullmatch(r"\D*[^\W\d_]\D*", name))
-        and all(re.fullmatch(r"[\d\W_]*\d[\d\W_]*", cell) for cell in cells)
-    )
+    if len(cells) < ROWS_OF_NUMBERS or not any(map(str.isalpha, name)):
+        return False
+    numbers = (any(map(str.isdigit, cell)) and not any(map(str.isalpha, cell)) for cell in cells)
+    return not any(map(str.isdigit, name)) and all(numbers)
 
 
 # --- Tables with names --------------------------------------------------------------------------
