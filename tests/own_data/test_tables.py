@@ -143,7 +143,7 @@ def test_turned_pairs_are_one_finding(tmp_path: Path) -> None:
     ("minutes", "told"), [(0.72, "43 seconds"), (1.04, "62 seconds"), (119.7, "120 minutes")]
 )
 def test_times_are_told_as_people_do(tmp_path: Path, minutes: float, told: str) -> None:
-    assert speed.Draft(out=tmp_path, minutes=minutes).duration == told
+    assert speed.Draft(data=None, out=tmp_path, minutes=minutes).duration == told
 
 
 def test_minutes_decide_steps_and_data_bound_them(tmp_path: Path) -> None:
