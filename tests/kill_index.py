@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pytest
@@ -74,6 +74,17 @@ class _Dying:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)
+
+    def __enter__(self) -> Self:
+        self._connection.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        """Commit, as a connection does at the end of its block; what fails is rolled back."""
+        if error == (None, None, None):
+            self.execute("COMMIT")
+        else:
+            self._connection.__exit__(*error)
 
     def execute(self, statement: str, *parameters: Any) -> Any:
         if statement == self._when and not self._done:

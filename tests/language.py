@@ -81,4 +81,4 @@ def recipe(task: str) -> Path:
 @cache
 def trained(task: str) -> Path:
     """A trained folder: look, don't touch."""
-    return made_once(f"language-{task}", lambda path: run(recipe(task), path / "model")) / "model"
+    return made_once(f"language-{task}", lambda path: run(recipe(task), path / task)) / task

@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -91,7 +92,10 @@ def rows_of(found: Any, root: Path) -> Iterator[Any]:
             yield [name.replace(str(root), ""), label, found.read(index)]
     else:
         assert isinstance(found, CaptionedImages)
-        yield from rows_of(found.images, root)
+        # As it was recorded: pixels, and of the hub the bytes of files.
+        hub = found.images.origin.startswith("hub:")
+        images = found.images if hub else replace(found.images, read=found.images.open)
+        yield from rows_of(images, root)
         yield from zip(found.owners.tolist(), found.languages, found.texts, strict=True)
 
 

@@ -160,4 +160,4 @@ def recipe(task: str) -> Path:
 @cache
 def trained(task: str) -> Path:
     """A trained folder, "caption" or "match": look, don't touch."""
-    return made_once(f"squares-{task}", lambda path: run(recipe(task), path / "model")) / "model"
+    return made_once(f"squares-{task}", lambda path: run(recipe(task), path / task)) / task
