@@ -19,10 +19,9 @@ help: ## list the targets
 demo: .venv/.installed ## train a translator and a classifier, show what they look at
 	.venv/bin/python examples/demo.py
 
-# A process per core; the tests of a file stay together, as they share what is made for them, and
-# tests/conftest.py says which files come first.
+# A process per core; the tests of a file stay together, as they share what is made for them.
 test: check ## every check and the tests
-	.venv/bin/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+	.venv/bin/python -m pytest -n auto --dist loadfile
 
 check: .venv/.installed ## formatting, lint, types, layers, changelog
 	.venv/bin/ruff format --check

@@ -3,7 +3,6 @@
 import os
 import shutil
 import tempfile
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,35 +32,6 @@ settings.register_profile(
 )
 settings.register_profile("same", settings.get_profile("new"), derandomize=True, database=None)
 settings.load_profile("same")
-
-
-# Files of few tests that start servers and programs, compile or export, or measure shipped models.
-LONG = {
-    "bulk/test_bulk.py",
-    "cli/test_answers.py",
-    "cli/test_caption.py",
-    "cli/test_cause.py",
-    "cli/test_documents.py",
-    "cli/test_language_verbs.py",
-    "cli/test_process.py",
-    "cli/test_terminal.py",
-    "fit/test_run_ranks.py",
-    "integration/test_interruption.py",
-    "models/test_export.py",
-    "nn/test_compile.py",
-    "web/test_process.py",
-    "web/test_processes.py",
-    "web/test_worker.py",
-}
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let `-n` begin with what takes long, then with files of many tests: none waits at the end."""
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        long = {Path(__file__).parent / name for name in LONG}
-        tests = Counter(item.path for item in items)
-        items.sort(key=lambda item: (item.path not in long, -tests[item.path], item.path))
 
 
 @pytest.fixture(autouse=True)
