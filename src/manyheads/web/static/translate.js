@@ -13,7 +13,7 @@ import { addToHistory, clearHistory, history, keep, kept } from "./store.js";
 import { makeEditor, makeThreads } from "./threads.js";
 import { languageName, t } from "./words.js";
 
-const PAUSE = 60; // milliseconds without a key before the server is asked
+const PAUSE = 30; // milliseconds without a key before the server is asked
 const BETS = 3; // translations to choose from
 const UNSURE = 0.2; // probability of a word below which it is marked
 const DETAILED = 12; // sentences whose words are looked at without being asked for
