@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import multiprocessing
 from pathlib import Path
 from typing import Any
 
@@ -463,6 +464,28 @@ def test_images_larger_than_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert store[store.add(b"more")] == b"more"
     monkeypatch.setattr("manyheads.data.images.caption_readers.IN_MEMORY", 100)
     assert contents(read(FORMS["parquet"](tmp_path, PAIRS))) == expected(PAIRS)
+
+
+def test_forked_processes_do_not_disturb_each_other() -> None:
+    """Each reads all images behind memory again and again, as `train.workers` do."""
+    store = CellStore(in_memory=0)
+    made = [bytes([n]) * 50_000 for n in range(40)]
+    for content in made:
+        store.add(content)
+    context = multiprocessing.get_context("fork")
+    wrong = context.Value("i", 0)
+
+    def look() -> None:
+        if any([store[n] for n in range(len(made))] != made for _ in range(40)):
+            wrong.value += 1
+
+    processes = [context.Process(target=look) for _ in range(3)]
+    for each in processes:
+        each.start()
+    for each in processes:
+        each.join(60)
+    assert [each.exitcode for each in processes] == [0, 0, 0]
+    assert wrong.value == 0
 
 
 def test_no_room_for_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
