@@ -16,6 +16,7 @@ from manyheads.asks.translate_request import TranslateRequest
 from manyheads.data.text.corpus import Corpus
 from manyheads.errors import FolderError, InputWarning
 from manyheads.generation.text_decoding import Translation
+from manyheads.predict.changed_numbers import changed_numbers
 from manyheads.predict.unusual import measure, unsure_of_text
 from manyheads.project.domain import store_domain, stored_domain
 from manyheads.recipe_data.pair_splits import corpus_split
@@ -77,6 +78,12 @@ def test_numbers_that_became_others_are_told() -> None:
         "its numbers are not those of the text: 1200, 1894, 30 missing, 1500, 1984 instead. "
         "Check the translation."
     )
+
+
+def test_thousands_of_digits_are_no_number() -> None:
+    """Python reads no number of so many; the others of the text are compared."""
+    assert changed_numbers("7" * 5000, "7" * 4999) == ([], [])
+    assert changed_numbers(f"{'7' * 5000} and 215", "154") == (["215"], ["154"])
 
 
 def test_usual_words_of_an_unusual_text_are_not_named() -> None:

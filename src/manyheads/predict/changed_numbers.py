@@ -5,7 +5,7 @@ import re
 # Up to twelve, languages write words; above it digits that are gone are rarely written out.
 WORDS = 12
 _GROUPED = re.compile(r"(?<=\d)[., '\u2019\u00a0\u2009\u202f](?=\d{3}(?!\d))")
-_DIGITS = re.compile(r"\d+")
+_DIGITS = re.compile(r"(?<!\d)\d{1,100}(?!\d)")  # Python refuses to read thousands of digits
 
 
 def changed_numbers(source: str, translation: str) -> tuple[list[str], list[str]]:
