@@ -118,6 +118,22 @@ def test_bf16_is_not_imitated(
     assert manifest["precision"] == ("bf16" if bf16 else "fp32")
 
 
+def test_a_run_that_was_begun_in_bf16_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, images: Path, tmp_path: Path
+) -> None:
+    """Chosen by measurement there, it is imitated here no more than one that was asked for."""
+    monkeypatch.setattr(run_training, "multiplies_bf16", lambda device: True)
+    monkeypatch.setattr(run_training, "fastest", lambda seconds: "bf16")
+    run(images, tmp_path / "out", *SHORT, "train.precision=auto")
+    manifest = tmp_path / "out" / "manyheads.json"
+    assert json.loads(manifest.read_text("utf-8"))["precision"] == "bf16"
+    monkeypatch.setattr(run_training, "multiplies_bf16", lambda device: False)
+    recipe = read_recipe(images, [*SHORT, "train.precision=auto", "train.steps=6"])
+    with remarks("other conditions"):
+        train(recipe, out=tmp_path / "out", resume=True, observer=Said())
+    assert json.loads(manifest.read_text("utf-8"))["precision"] == "fp32"
+
+
 def test_the_same_recipe_gives_the_same_model(images: Path, tmp_path: Path) -> None:
     """Bit by bit; another seed gives another."""
     for name, seed in (("one", 1), ("two", 1), ("three", 2)):

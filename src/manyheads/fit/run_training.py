@@ -242,14 +242,15 @@ def _precision(
 
     Where bf16 would only be imitated, fp32 is faster and more exact.
     """
-    if recipe.train.precision == "bf16" and not multiplies_bf16(next(model.parameters()).device):
+    wanted = recipe.train.precision
+    before = checkpoint.newest(out / "state") if wanted == "auto" else None
+    if before is not None and before.conditions.get("precision") in CANDIDATES:
+        wanted = cast(Precision, before.conditions["precision"])
+    if wanted == "bf16" and not multiplies_bf16(next(model.parameters()).device):
         observer.say("this machine does not multiply bf16: precision fp32")
         return "fp32"
-    if recipe.train.precision != "auto":
-        return recipe.train.precision
-    before = checkpoint.newest(out / "state")
-    if before is not None and before.conditions.get("precision") in CANDIDATES:
-        return cast(Precision, before.conditions["precision"])
+    if wanted != "auto":
+        return wanted
     seconds = measure(model, task)
     chosen = fastest(seconds)
     times = ", ".join(f"{name} {time:.3g} s" for name, time in seconds.items())

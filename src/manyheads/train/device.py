@@ -142,8 +142,9 @@ def autocast(device: torch.device, precision: Precision) -> contextlib.AbstractC
 
 def multiplies_bf16(device: torch.device) -> bool:
     """Return whether a device has instructions for bf16. A CPU without takes 70 times as long."""
-    if device.type == "cpu":
-        return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    if device.type == "cpu":  # torch without oneDNN, as on a Mac, has no such products
+        onednn = torch.backends.mkldnn.is_available()
+        return onednn and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
     return device.type != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
 
 
