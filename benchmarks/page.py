@@ -29,45 +29,40 @@ VISIT = """(async () => {
   const threads = await seen(() => document.querySelector('.ties path'));
   return [answer, threads];
 })()"""
-# What stands there changes, and then the answer: the time between the two.
-PASTE = """(async (text) => {{
-  const field = document.getElementById('source');
+# Something is done, and then the answer changes: the time between the two.
+CHANGE = """(async () => {
   const out = document.querySelector('.out');
+  BEFORE
   const before = out.dataset.text;
   const begin = performance.now();
-  field.value = {text};
-  field.dispatchEvent(new Event('input', {{ bubbles: true }}));
-  while (out.dataset.text === before) await new Promise(requestAnimationFrame);
-  return performance.now() - begin;
-}})()"""
-STRIKE = """(async () => {
-  const out = document.querySelector('.out');
-  while (!out.querySelector('.word')) await new Promise(requestAnimationFrame);
-  const before = out.dataset.text;
-  const begin = performance.now();
-  document.querySelector('.strike').click();
+  ACT
   while (out.dataset.text === before) await new Promise(requestAnimationFrame);
   return performance.now() - begin;
 })()"""
-# The state of "red" is set to zero, until the answer is another.
-EDIT = """(async () => {
-  const out = document.querySelector('.out');
-  const parts = document.querySelector('.believe select');
+PASTE = """const field = document.getElementById('source');
+  field.value = TEXT;
+  field.dispatchEvent(new Event('input', { bubbles: true }));"""
+WORDS = "while (!out.querySelector('.word')) await new Promise(requestAnimationFrame);"
+# The state of "red" is chosen, to be set to zero.
+STATE = """const parts = document.querySelector('.believe select');
   const state = [...parts.options].find((each) => each.text.includes('“red”'));
   parts.value = state.value;
-  parts.dispatchEvent(new Event('change'));
-  const before = out.dataset.text;
-  const begin = performance.now();
-  document.querySelector('.believe [value=without]').click();
-  while (out.dataset.text === before) await new Promise(requestAnimationFrame);
-  return performance.now() - begin;
-})()"""
+  parts.dispatchEvent(new Event('change'));"""
 EDITED = "My+sister+bought+a+red+bicycle+for+our+old+neighbour+last+summer."  # 12 words
 SENTENCES = (
     "Can you help me with this heavy suitcase, please?",
     "The train to the airport leaves in twenty minutes.",
     "My sister bought a red bicycle for her birthday.",
 )
+
+
+def change(act: str, before: str = "") -> str:
+    """The program that does something, after what is to be there before."""
+    return CHANGE.replace("BEFORE", before).replace("ACT", act)
+
+
+def click(selector: str) -> str:
+    return f"document.querySelector({json.dumps(selector)}).click();"
 
 
 def measure(page: Page, address: str, visits: int) -> dict[str, float]:
@@ -79,18 +74,18 @@ def measure(page: Page, address: str, visits: int) -> dict[str, float]:
         page.visit(f"{address}/#text=A+dog+runs.", "document.getElementById('source')")
         answer, threads = page.evaluate(VISIT)
         text = SENTENCES[number % len(SENTENCES)]
-        pasted = page.evaluate(PASTE.format(text=json.dumps(text)))
+        pasted = page.evaluate(change(PASTE.replace("TEXT", json.dumps(text))))
         page.wait("document.querySelector('.out .word') && !document.querySelector('.out.old')")
         page.evaluate(
             "(() => { const f = document.getElementById('source');"
             "f.focus(); f.setSelectionRange(9, 9);"
             "f.dispatchEvent(new KeyboardEvent('keyup')); })()"
         )
-        struck = page.evaluate(STRIKE)
+        struck = page.evaluate(change(click(".strike"), WORDS))
         edited_page = f"{address}/?{number}#inside=1&text={EDITED}"
         page.visit(edited_page, "document.querySelector('.believe option')")
         page.wait("document.querySelector('.out .word')")
-        edited = page.evaluate(EDIT)
+        edited = page.evaluate(change(click(".believe [value=without]"), STATE))
         if number:  # the first one loads the model
             found = (answer, threads, pasted, struck, edited)
             for name, value in zip(waits, found, strict=True):
