@@ -286,7 +286,7 @@ def run(connection: Connection) -> None:
         import manyheads.predict.load
         import manyheads.tasks.translate.predictor  # noqa: F401 - and with it torch
 
-    threads = Worker()
+    worker = Worker()
     lock = threading.Lock()
 
     def tell(number: int, content: Any) -> None:
@@ -312,7 +312,7 @@ def run(connection: Connection) -> None:
             match connection.recv():
                 case ("work", number, model, content):
                     make = partial(ForkingPickler.loads, content)
-                    future = threads.submit(number, model, make, partial(ask, number))
+                    future = worker.submit(number, model, make, partial(ask, number))
                     future.add_done_callback(partial(finish, number))
                 case ("reply", number, content):
                     found = replies.pop(number)
@@ -322,7 +322,7 @@ def run(connection: Connection) -> None:
                         else:
                             found.set_result(content)
                 case ("cancel", number):
-                    threads.cancel(number)
+                    worker.cancel(number)
                 case ("ping",):
                     tell(0, None)
     os._exit(0)  # without waiting for work that nobody waits for
