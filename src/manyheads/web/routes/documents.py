@@ -237,9 +237,16 @@ def _streamed(
     def progress(done: int, of: int) -> None:
         steps.put_nowait({"translated": done, "of": of})
 
-    done = with_translator(models, model, work, characters, progress, lines=lines)
-    translated = asyncio.create_task(while_connected(http, done, models.limits.document_answer))
-    content = _lines(translated, steps, answer, http.url.path)
+    async def bounded() -> Document:
+        """The response itself notices that the client leaves; here is the time limit."""
+        seconds = models.limits.document_answer
+        try:
+            async with asyncio.timeout(seconds):
+                return await with_translator(models, model, work, characters, progress, lines=lines)
+        except TimeoutError:
+            raise refusal("too_slow", seconds=seconds, retry_after=seconds / 4) from None
+
+    content = _lines(asyncio.create_task(bounded()), steps, answer, http.url.path)
     return StreamingResponse(content, media_type="application/x-ndjson")
 
 
