@@ -13,7 +13,7 @@ from manyheads.recipe_data.pair_splits import (
     find_corpus,
     read_corpus,
     training_corpus,
-    with_joined_pairs,
+    with_more_pairs,
 )
 from manyheads.recipe_data.text_data import PairData
 
@@ -86,7 +86,7 @@ def test_generated_data_stand_alone(tmp_path: Path) -> None:
 def test_joined_pairs_stand_behind_the_others(tmp_path: Path) -> None:
     """They are of no line; the others keep theirs."""
     (tmp_path / "a.tsv").write_text("One.\tEins.\nTwo.\tZwei.\n")
-    corpus = with_joined_pairs(training_corpus(data(tmp_path, train="a.tsv")), 0.5, seed=1)
+    corpus = with_more_pairs(training_corpus(data(tmp_path, train="a.tsv")), 0.5, seed=1)
     assert isinstance(corpus, Corpus)
     assert len(corpus.source) == 3
     assert corpus.describe([1]).endswith("line 2")
