@@ -121,8 +121,9 @@ def _other(value: int, draw: random.Random) -> int:
 
 def other_numbers(source: str, target: str, draw: random.Random) -> Pair | None:
     """Replace every number that both sides say; None if they do not say the same ones."""
-    ours, theirs = _said(source, "en"), _said(target, "de")
-    if not ours or not theirs or ours.keys() != theirs.keys():
+    if not (ours := _said(source, "en")) or not (theirs := _said(target, "de")):
+        return None
+    if ours.keys() != theirs.keys():
         return None
     places: tuple[list[tuple[re.Match[str], str]], ...] = ([], [])
     for value in sorted(ours):
