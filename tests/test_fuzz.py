@@ -13,7 +13,7 @@ def test_mutated_files(name: str) -> None:
     before = peak()
     answered = sum(example(name, 1, number) for number in range(EXAMPLES[name]))
     assert answered < EXAMPLES[name]
-    # What is mutated where in a run depends on the seconds that it measured: maybe none is answered.
+    # What is mutated in a run depends on the seconds that it measured: maybe none is answered.
     assert answered or name == "runs"
     assert peak() - before < GROWTH
 
