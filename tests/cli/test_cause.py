@@ -92,6 +92,7 @@ def test_without_a_state_its_word_goes(call: Call) -> None:
         ("encoder layer 4 state token", "tokens are numbers from 0"),
         ("encoder layer 4 state token 99", "there is no token 99"),
         ("layer", "no name of a site"),
+        ("decoder layer 2 cross hed 2", "did you mean 'decoder layer 2 cross head 2'"),
         ("encoder layer 4 state token " + "9" * 5000, "there is no token"),
     ],
 )
@@ -110,6 +111,7 @@ def test_a_site_that_there_is_not(call: Call, site: str, said: str) -> None:
         (["multi30k-en-de", BICYCLE, "--why", "fährt", "--not", "fährt"], "same word"),
         (["multi30k-en-de", BICYCLE, "--not", "fährt"], "give --why"),
         (["digits", str(SEVEN), "--why", "77"], "no class '77'"),
+        (["digits", str(SEVEN), "--why", "7", "--not", "7"], "the same class twice"),
         (["digits", str(SEVEN), "--instead", str(SEVEN)], "Both images are of the class"),
         (["emoji-caption", str(SEVEN), "--why", "7"], "leave --instead and --why out"),
         (["cifar10-cct-2-3x2", str(SEVEN), "--why", "cat", "--not", "dgo"], "'dog'"),
