@@ -84,6 +84,23 @@ def test_without_a_state_its_word_goes(call: Call) -> None:
     assert "roten" not in both.out
 
 
+def test_a_uniform_attention_is_shown_and_changes_the_answer(call: Call) -> None:
+    """Every row of its map is alike; the other maps are not, and the words change."""
+    named = [word for n in range(1, 5) for word in ("--uniform", f"decoder layer {n} cross")]
+    plain, even = (
+        json.loads(call("look", "multi30k-en-de", RED, *words, "--json").out)
+        for words in ([], named)
+    )
+    assert even["translation"] != plain["translation"]
+    assert even["model"].startswith("multi30k-en-de, uniform decoder layer 1 cross")
+    for each in even["maps"]:
+        alike = np.allclose(each["mean"], 1 / len(each["columns"]), atol=1e-4)
+        assert alike == each["site"].endswith("cross"), each["site"]
+    found = call("look", "multi30k-en-de", BICYCLE, "--uniform", "decoder layer 9 cross")
+    assert (found.code, found.out) == (2, "")
+    assert "did you mean 'decoder layer 4 cross pattern'" in found.err
+
+
 @pytest.mark.parametrize(
     ("site", "said"),
     [

@@ -3,7 +3,7 @@
 Stacks and kinds are those of legends; layers and heads count from 1, tokens and rows from 0.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -388,15 +388,16 @@ def edit() -> Iterator[Edit]:
 
 
 @contextmanager
-def zeroed(names: Sequence[str]) -> Iterator[None]:
+def zeroed(names: Sequence[str], maps: Mapping[str, Function] | None = None) -> Iterator[None]:
     """Set sites to zero, by names such as "decoder layer 2 cross head 2"; none: change nothing.
 
-    A name may end in tokens: "encoder layer 1 state tokens 4, 5".
+    A name may end in tokens: "encoder layer 1 state tokens 4, 5". `maps` are functions of the maps
+    of attentions, by names such as "decoder layer 3 cross".
 
     Raises:
         UsageError: as `edit` does.
     """
-    if not names:
+    if not names and not maps:
         yield
         return
     with edit() as changes:
@@ -409,6 +410,8 @@ def zeroed(names: Sequence[str]) -> Iterator[None]:
                     "tokens 4, 5'."
                 )
             changes.site(name, tokens=[int(number) for number in tokens] or None).zero()
+        for name, function in (maps or {}).items():
+            changes.site(f"{name[:LONGEST]} {PATTERN}").apply(function)
         yield
 
 
