@@ -40,14 +40,13 @@ def test_verdicts() -> None:
 def test_shares_of_an_idle_token() -> None:
     """By hand: of the second query 0.75 x 3 of 0.75 x 3 + 0.25 x 1, so 90%."""
     weights = torch.tensor([[[0.5, 0.5], [0.25, 0.75]]])
-    values, out = torch.tensor([[[1.0], [3.0]]]), torch.tensor([[-2.0]])
-    weight, norm, uniform = sinks.idle_shares(weights, values, out, -1)
+    weight, norm, uniform = sinks.idle_shares(weights, weights * torch.tensor([1.0, 3.0]), -1)
     assert (weight.item(), norm.item(), uniform) == pytest.approx((62.5, (75 + 90) / 2, 50))
 
 
 def test_a_query_that_sees_one_key_has_no_choice() -> None:
     weights = torch.tensor([[[1.0, 0.0], [0.25, 0.75]]])
-    weight, _, uniform = sinks.idle_shares(weights, torch.ones(1, 2, 1), torch.ones(1, 1), 0)
+    weight, _, uniform = sinks.idle_shares(weights, weights, 0)
     assert (weight.item(), uniform) == (25.0, 50.0)
 
 

@@ -25,10 +25,8 @@ from manyheads.tasks.translate.reference import teacher_forcing
 
 @dataclass(frozen=True, eq=False)
 class Translated:
-    """A sentence pair, and the model's own greedy translation."""
+    """A sentence, and the model's own greedy translation."""
 
-    text: str
-    reference: str
     source: Tensor  # (1, token), the end included
     target: Tensor  # (1, token), with start and end
 
@@ -69,8 +67,8 @@ def translated(name: str, count: int, root: str | None) -> list[Translated]:
     both = pairs(name, "valid", count, root)
     answers = greedy(name, [source for source, _ in both])
     return [
-        Translated(source, reference, *teacher_forcing(translator(name), source, tokens))
-        for (source, reference), (_, tokens) in zip(both, answers, strict=True)
+        Translated(*teacher_forcing(translator(name), source, tokens))
+        for (source, _), (_, tokens) in zip(both, answers, strict=True)
         if tokens
     ]
 
