@@ -495,16 +495,11 @@ def _replacement(site: Site, value: Tensor, row: Number, tokens: Indices) -> Cha
         length = found.shape[-2]
         if length == 1 and tokens is None:
             return found
-        if None in wanted or max(each or 0 for each in wanted) >= length:
+        last = max(each or 0 for each in wanted)
+        if None in wanted or last >= length or (at.whole and len(wanted) != length):
             raise UsageError(
-                f"{site.name}: the source has tokens 0 to {length - 1}, and token "
-                f"{max(each or 0 for each in wanted)} is to be replaced: name tokens that both "
-                "have, with tokens=."
-            )
-        if at.whole and len(wanted) != length:
-            raise UsageError(
-                f"{site.name}: the source has {length} tokens, and {len(at.tokens)} are to be "
-                "replaced: name tokens that both have, with tokens=."
+                f"{site.name}: the source has tokens 0 to {length - 1}, and those up to {last} are "
+                "to be replaced: name tokens that both have, with tokens=."
             )
         return found.index_select(-2, torch.tensor(wanted, device=found.device))
 
