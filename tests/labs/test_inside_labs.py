@@ -140,25 +140,23 @@ def test_words_that_stay_under_any_change(root: Path) -> None:
 
 def test_a_token_replaced_by_itself_changes_nothing() -> None:
     """And each other token of a date does change the log-probability of some step."""
-    (each,) = translated("date-en-ko", 1, None)
-    own, read = each.target[0, 1:-1], each.target[:, :-1]
-    same = faithful.effects("date-en-ko", each.source, read, own, each.source[0])
-    assert same.shape == (len(own), each.source.shape[1] - 1)
+    ((source, target),) = translated("date-en-ko", 1, None)
+    own, read = target[0, 1:-1], target[:, :-1]
+    same = faithful.effects("date-en-ko", source, read, own, source[0])
+    assert same.shape == (len(own), source.shape[1] - 1)
     torch.testing.assert_close(same, torch.zeros_like(same), atol=1e-4, rtol=0)
     comma, near = faithful.replacements("date-en-ko")
-    other = faithful.effects(
-        "date-en-ko", each.source, read, own, torch.full_like(each.source[0], comma)
-    )
+    other = faithful.effects("date-en-ko", source, read, own, torch.full_like(source[0], comma))
     assert other.max() > 1
-    assert not (near[each.source[0]] == each.source[0]).any()
+    assert not (near[source[0]] == source[0]).any()
 
 
 def test_integrated_gradients_add_up() -> None:
     """To what the encoder's input changes, with the error of eight points."""
-    (each,) = translated("date-en-ko", 1, None)
-    own, read = each.target[0, 1:-1], each.target[:, :-1]
-    shares = faithful.integrated("date-en-ko", each.source, read, own)
-    assert shares.shape == (len(own), each.source.shape[1])
+    ((source, target),) = translated("date-en-ko", 1, None)
+    own, read = target[0, 1:-1], target[:, :-1]
+    shares = faithful.integrated("date-en-ko", source, read, own)
+    assert shares.shape == (len(own), source.shape[1])
     assert torch.isfinite(shares).all()
     assert shares.sum() > 0  # the source makes its translation more probable
 

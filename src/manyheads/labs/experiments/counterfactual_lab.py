@@ -49,14 +49,14 @@ def kinds_of(pieces: list[str], language: str) -> list[str]:
 def measure(name: str, size: Size, root: str | None) -> Measured:
     """Count the words whose first piece stays the most probable, by kind, under each change."""
     shipped = translator(name)
-    target = shipped.tokenizers.target
+    piece = shipped.tokenizers.target.piece
     model, language = network(name), shipped.target
     last = model.config.decoder_layers
     found: Measured = {kind: {} for kind in PUBLISHED}
     counts: dict[str, list[int]] = {kind: [] for kind in PUBLISHED}
-    for each in translated(name, size.sentences, root):
-        read, own = each.target[:, :-1], each.target[0, 1:-1]
-        pieces = [target.piece(token) for token in own.tolist()]
+    for source, target in translated(name, size.sentences, root):
+        read, own = target[:, :-1], target[0, 1:-1]
+        pieces = [piece(token) for token in own.tolist()]
         firsts = kinds_of(pieces, language)
         kinds = {kind: torch.tensor([each == kind for each in firsts]) for kind in PUBLISHED}
         for kind, chosen in kinds.items():
@@ -67,7 +67,7 @@ def measure(name: str, size: Size, root: str | None) -> Measured:
                 with edit() as changes:
                     for layer in range(1 if layers == "all" else last, last + 1):
                         changes.attention("decoder", layer, "cross").pattern(apply)
-                    same[change] = model(each.source, read)[0, :-1].argmax(dim=-1) == own
+                    same[change] = model(source, read)[0, :-1].argmax(dim=-1) == own
             same[ANY] = torch.stack([*same.values()]).any(dim=0)
             for change, stays in same.items():
                 for kind, chosen in kinds.items():

@@ -101,17 +101,17 @@ def measure(name: str, size: Size, root: str | None) -> Measured:
     comma, near = replacements(name)
     hits: Measured = {replaced: {RANDOM: []} for replaced in REPLACED}
     counts: Measured = {replaced: [] for replaced in REPLACED}
-    for each in translated(name, size.sentences, root):
-        own, read = each.target[0, 1:-1], each.target[:, :-1]
-        if each.source.shape[1] < 3:
+    for source, target in translated(name, size.sentences, root):
+        own, read = target[0, 1:-1], target[:, :-1]
+        if source.shape[1] < 3:
             continue  # one token
-        named = measures(name, each.source, read, own)
-        others = (torch.full_like(each.source[0], comma), near[each.source[0]])
+        named = measures(name, source, read, own)
+        others = (torch.full_like(source[0], comma), near[source[0]])
         for replaced, other in zip(REPLACED, others, strict=True):
-            lost, cause = effects(name, each.source, read, own, other).max(dim=-1)
+            lost, cause = effects(name, source, read, own, other).max(dim=-1)
             clear = lost > size.nats
             counts[replaced].append(int(clear.sum()))
-            hits[replaced][RANDOM].append(round(int(clear.sum()) / (each.source.shape[1] - 1), 3))
+            hits[replaced][RANDOM].append(round(int(clear.sum()) / (source.shape[1] - 1), 3))
             for kind, x in named.items():
                 right = (x.argmax(dim=-1) == cause) & clear
                 hits[replaced].setdefault(kind, []).append(int(right.sum()))

@@ -42,9 +42,9 @@ def measure(name: str, size: Size, root: str | None) -> Measured:
     model = network(name)
     parts = attention_modules(model)
     found: Measured = {}
-    for each in translated(name, size.sentences, root):
+    for source, target in translated(name, size.sentences, root):
         with record(states=True) as trace:
-            model(each.source, each.target[:, :-1])
+            model(source, target[:, :-1])
         for site, part in parts.items():
             kind = f"{site.stack} {site.kind}"
             weights = recorded(trace, LayerId(site.stack, site.layer, f"{site.kind} {PATTERN}"))
