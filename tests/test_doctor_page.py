@@ -7,7 +7,7 @@ from manyheads.doctor import curves, finding, learned, outputs, run_batches, wei
 from manyheads.doctor import image_leakage as image_leaks
 from manyheads.doctor import text_leakage as leaks
 from manyheads.generation.output_monitor import SIGNS
-from manyheads.lens.measures import judged_heads as heads
+from manyheads.lens.measures import idle_heads as heads
 from manyheads.tasks.translate.samples import SOURCE_GAIN
 
 ROOT = Path(__file__).parents[1]

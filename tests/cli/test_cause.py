@@ -84,6 +84,23 @@ def test_without_a_state_its_word_goes(call: Call) -> None:
     assert "roten" not in both.out
 
 
+def test_a_uniform_attention_is_shown_and_changes_the_answer(call: Call) -> None:
+    """Every row of its map is alike; the other maps are not, and the words change."""
+    named = [word for n in range(1, 5) for word in ("--uniform", f"decoder layer {n} cross")]
+    plain, even = (
+        json.loads(call("look", "multi30k-en-de", RED, *words, "--json").out)
+        for words in ([], named)
+    )
+    assert even["translation"] != plain["translation"]
+    assert even["model"].startswith("multi30k-en-de, uniform decoder layer 1 cross")
+    for each in even["maps"]:
+        alike = np.allclose(each["mean"], 1 / len(each["columns"]), atol=1e-4)
+        assert alike == each["site"].endswith("cross"), each["site"]
+    found = call("look", "multi30k-en-de", BICYCLE, "--uniform", "decoder layer 9 cross")
+    assert (found.code, found.out) == (2, "")
+    assert "did you mean 'decoder layer 4 cross pattern'" in found.err
+
+
 @pytest.mark.parametrize(
     ("site", "said"),
     [
@@ -92,6 +109,7 @@ def test_without_a_state_its_word_goes(call: Call) -> None:
         ("encoder layer 4 state token", "tokens are numbers from 0"),
         ("encoder layer 4 state token 99", "there is no token 99"),
         ("layer", "no name of a site"),
+        ("decoder layer 2 cross hed 2", "did you mean 'decoder layer 2 cross head 2'"),
         ("encoder layer 4 state token " + "9" * 5000, "there is no token"),
     ],
 )
@@ -110,6 +128,7 @@ def test_a_site_that_there_is_not(call: Call, site: str, said: str) -> None:
         (["multi30k-en-de", BICYCLE, "--why", "fährt", "--not", "fährt"], "same word"),
         (["multi30k-en-de", BICYCLE, "--not", "fährt"], "give --why"),
         (["digits", str(SEVEN), "--why", "77"], "no class '77'"),
+        (["digits", str(SEVEN), "--why", "7", "--not", "7"], "the same class twice"),
         (["digits", str(SEVEN), "--instead", str(SEVEN)], "Both images are of the class"),
         (["emoji-caption", str(SEVEN), "--why", "7"], "leave --instead and --why out"),
         (["cifar10-cct-2-3x2", str(SEVEN), "--why", "cat", "--not", "dgo"], "'dog'"),

@@ -165,6 +165,10 @@ def test_notes_count_all_of_stdin(
         (["--format", "html", "nine"], "add --file"),
         (["--file", "document.txt", "--out", "document.txt"], "choose another name"),
         (["--file", "document.txt", "--n-best", "2"], "leave out --n-best"),
+        (
+            ["--file", "document.txt", "--without", "encoder layer 1 state"],
+            "--without is for texts",
+        ),
         (["--glossary", "terms.tsv", "--prefix", "Ein", "nine"], "leave out"),
         (["--file", "missing.md"], "no file missing.md"),
         (["--glossary", "missing.tsv", "nine"], "no file missing.tsv"),

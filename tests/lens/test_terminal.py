@@ -4,7 +4,6 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from manyheads.errors import UsageError
 from manyheads.lens.plot.terminal_plot import render_map
 from tests.lens import examples
 
@@ -96,8 +95,3 @@ def test_long_labels_are_cut() -> None:
     lines = printed(render_map(["대한민국" * 5], ["Donaudampfschiff"], [[1.0]]))
     assert [line.strip() for line in lines[:10]] == list("Donaudamp⋮")
     assert lines[10].startswith(" 대한민국대한민… ██ ")
-
-
-def test_labels_must_fit_the_weights() -> None:
-    with pytest.raises(UsageError, match="1 row and 2 column labels do not fit a map of 1 x 1"):
-        render_map(["a"], ["b", "c"], [[1.0]])

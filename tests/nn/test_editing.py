@@ -251,6 +251,32 @@ def test_edits_nest_from_the_outside_in() -> None:
         (lambda e: e.added("encoder", 1, "nothing").zero(), "attention, cross, feedforward"),
         (lambda e: e.state("encoder", -1).zero(), "layer is -1"),
         (lambda e: e.site("encoder 1").zero(), "no name of a site"),
+        (lambda e: e.site("decoder layer 2 cross head").zero(), "no name of a site"),
+        (lambda e: e.site("decoder layer 2 cross hed 9").zero(), "'decoder layer 2 cross head 2'"),
+        (lambda e: e.site("encoder layer 1 state 2").zero(), "state has no heads"),
+        (lambda e: e.site("decoder layer 2 cross pattern 3").zero(), "patterns are 1 to 2"),
+        (lambda e: e.state("encoder", 1), "encoder layer 1 state was chosen, and nothing is done"),
+        (lambda e: e.attention("decoder", 1, "cross"), "decoder layer 1 cross was chosen"),
+        (lambda e: e.state("encoder", 1, tokens=[1, 9], row=0).zero(), "there is no token 9"),
+        (lambda e: e.state("encoder", 1, tokens=[9], row=0).zero(), r"no row 0 with the tokens"),
+        (lambda e: e.state("encoder", 1, tokens=4).zero(), "there is no token 4"),
+        (lambda e: e.state("encoder", 1, tokens=()).zero(), "at least one"),
+        (lambda e: e.state("encoder", 1).mean([]), "a trace of record"),
+        (lambda e: e.state("encoder", 1).replace(torch.ones(1, 4, 8), row=-1), "no row -1"),
+        (
+            lambda e: e.state("encoder", 1, tokens=[1]).replace(torch.ones(4, 8), tokens=[-1]),
+            "indices from 0",
+        ),
+        (
+            lambda e: e.attention("encoder", 1, "self").pattern(lambda w: w.mean(dim=1)),
+            r"\(1, 4, 4\).*\(1, 2, 4, 4\) \(row, head, token, size\)",
+        ),
+        (
+            lambda e: e.head("encoder", 1, "self", None).replace(torch.ones(2, 4, 4)),
+            r"\(2, 4, 4\).*\(row, head, token, size\)",
+        ),
+        (lambda e: e.resume("encoder", 3, torch.zeros(1, 4, 8)), "layers 1 to 2"),
+        (lambda e: e.resume("encoder", 1, torch.zeros(1, 3, 8)), r"\(1, 3, 8\)"),
     ],
 )
 def test_what_cannot_be_edited_is_refused(make: Callable[[Edit], None], said: str) -> None:
@@ -264,6 +290,28 @@ def test_what_cannot_be_edited_is_refused(make: Callable[[Edit], None], said: st
 
     with pytest.raises(UsageError, match=said):
         run()
+
+
+def test_a_head_that_a_trace_does_not_have() -> None:
+    model = translator()
+    with torch.no_grad(), record(states=True) as trace:
+        model(ONE, TARGET)
+    with pytest.raises(UsageError, match=r"nothing at 'encoder layer 1 self head 3'.*1, 2, 4, 4"):
+        recorded(trace, LayerId("encoder", 0, "self head"), 3)
+
+
+def test_the_mean_of_all_heads_is_of_each_its_own() -> None:
+    model = translator()
+    with torch.no_grad(), record(states=True) as trace:
+        model(ONE, TARGET)
+    site = LayerId("encoder", 0, "self head")
+    mean = recorded(trace, site).mean(dim=(0, 2))  # head size
+    with torch.no_grad(), edit() as changes, record(states=True) as edited:
+        changes.head("encoder", 1, "self", None).mean([trace, trace])
+        model(ONE, TARGET)
+    found = recorded(edited, site)
+    torch.testing.assert_close(found, mean[None, :, None].expand_as(found))
+    assert not torch.allclose(mean[0], mean[1])
 
 
 def test_an_edit_around_nothing_is_refused() -> None:

@@ -19,6 +19,13 @@ class LookRequest(Request):
         bool, Option("Show the same model with freshly drawn weights, to compare maps with.")
     ] = False
     without: Without = ()
+    uniform: Annotated[
+        Several[str],
+        Option(
+            "Let an attention weigh all tokens alike, such as 'decoder layer 3 cross'; repeatable.",
+            metavar="ATTENTION",
+        ),
+    ] = ()
     # Of image models:
     target: Annotated[
         str | None,

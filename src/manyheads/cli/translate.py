@@ -51,6 +51,8 @@ def run(
             "--file and --glossary give one translation: leave out --n-best, --prefix, "
             "--probabilities and --align."
         )
+    if (file or glossary) and request.without:
+        raise UsageError("--without is for texts: leave out --file and --glossary.")
     translator = load_for(TranslateRequest, model, verb="translate", **dict(load))
     at_a_time = AT_A_TIME
     if not texts and sys.stdin.isatty():

@@ -4,8 +4,16 @@ import torch
 
 from manyheads.doctor.finding import SHOWN, Findings, finding
 from manyheads.doctor.run_batches import Behaviour, Examined
-from manyheads.lens.measures.idle_heads import DuplicateHeads, Head, HeadStatistics
-from manyheads.lens.measures.judged_heads import ALIKE, SILENT, judged, resting, written_share
+from manyheads.lens.measures.idle_heads import (
+    ALIKE,
+    SILENT,
+    DuplicateHeads,
+    Head,
+    HeadStatistics,
+    judged,
+    resting,
+    written_share,
+)
 from manyheads.nn.recording.trace import record
 from manyheads.project.base_recipe import Recipe
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from manyheads.fit.observer import SilentObserver
 from manyheads.models.model_config import Builds
 from manyheads.streams import stream
 from manyheads.train.device import best_device
@@ -34,14 +35,6 @@ class Learned:
     def last(self, metric: str) -> float:
         """The last value of a validation metric."""
         return next(line[f"val_{metric}"] for line in self.lines[::-1] if f"val_{metric}" in line)
-
-
-class _Nobody:
-    """An observer that does nothing."""
-
-    def progress(self, step: int, steps: int, line: dict[str, float]) -> None: ...
-
-    def validated(self, step: int, metrics: dict[str, float]) -> None: ...
 
 
 def training(kind: type[C], steps: int, rate: float, *, lines: int = 10, **settings: Any) -> C:
@@ -80,7 +73,7 @@ def learn(model: torch.nn.Module, task: Any) -> Learned:
             seed=task.seed,
             environment={},
             save_best=lambda model: None,  # noqa: ARG005 - as fit calls it
-            observer=_Nobody(),
+            observer=SilentObserver(),
         )
         lines = [line for _, line in metric_lines(Path(folder) / "metrics.jsonl")]
     model.eval()

@@ -1,7 +1,6 @@
 """Shipped models and held-out inputs for experiments that look inside."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
 
@@ -21,16 +20,6 @@ from manyheads.recipe_data.pair_splits import corpus_split
 from manyheads.tasks.translate.predictor import Translator
 from manyheads.tasks.translate.recipe import TranslateRecipe
 from manyheads.tasks.translate.reference import teacher_forcing
-
-
-@dataclass(frozen=True, eq=False)
-class Translated:
-    """A sentence pair, and the model's own greedy translation."""
-
-    text: str
-    reference: str
-    source: Tensor  # (1, token), the end included
-    target: Tensor  # (1, token), with start and end
 
 
 @lru_cache
@@ -64,13 +53,17 @@ def greedy(name: str, texts: list[str]) -> list[tuple[str, Sequence[int]]]:
 
 
 @lru_cache(maxsize=8)
-def translated(name: str, count: int, root: str | None) -> list[Translated]:
-    """Translate validation sentences; those without an answer are left out."""
+def translated(name: str, count: int, root: str | None) -> list[tuple[Tensor, Tensor]]:
+    """Translate validation sentences greedily; those without an answer are left out.
+
+    Returns:
+        Tokens (1, token) of each source, with the end, and of its translation, with start and end.
+    """
     both = pairs(name, "valid", count, root)
     answers = greedy(name, [source for source, _ in both])
     return [
-        Translated(source, reference, *teacher_forcing(translator(name), source, tokens))
-        for (source, reference), (_, tokens) in zip(both, answers, strict=True)
+        teacher_forcing(translator(name), source, tokens)
+        for (source, _), (_, tokens) in zip(both, answers, strict=True)
         if tokens
     ]
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from manyheads.asks.look_request import LookRequest
 from manyheads.errors import UsageError
 from manyheads.files import write_atomically, write_text
+from manyheads.lens.cause.patching import uniform
 from manyheads.lens.trace.head_steps import HeadSteps, head_steps
 from manyheads.lens.trace.module_shapes import ShapeLine
 from manyheads.lens.view.image_view import ImageView
@@ -166,7 +167,8 @@ def look(model: str | Path | Predictor, given: str | Path | Image.Image, **param
 def look_at(predictor: Predictor, request: LookRequest) -> Look:
     """Do what `look` does, for a validated request."""
     name = predictor.folder.name
-    with predictor.engine.running(), zeroed(request.without):
+    maps = dict.fromkeys(request.uniform, uniform)
+    with predictor.engine.running(), zeroed(request.without, maps):
         told, view, pixels = pipeline_of(predictor.folder.recipe).look(predictor, request)
     if request.untrained:
         if NOTE not in view.notes:
@@ -174,6 +176,8 @@ def look_at(predictor: Predictor, request: LookRequest) -> Look:
         name = f"{name}, untrained"
     if request.without:
         name = f"{name} without {', '.join(request.without)}"
+    if request.uniform:
+        name = f"{name}, uniform {', '.join(request.uniform)}"
     return Look({"model": name} | told, view, pixels)
 
 

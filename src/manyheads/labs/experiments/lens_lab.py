@@ -11,6 +11,7 @@ from manyheads.measure.text_metrics import TEXT_METRICS
 from manyheads.nn.editing.edits import edit
 
 HALF = 0.5  # of the score after the last layer
+PUBLISHED = "simpler subtasks"  # are solved by low and intermediate layers: Langedijk et al. 2024
 
 
 def texts(name: str, size: Size, root: str | None) -> Measured:
@@ -72,7 +73,9 @@ def rows(measured: dict[str, Measured]) -> list[list[Cell]]:
             middle = max(last // 2, 1)
             cells = [resampled((scores[n], None)) for n in (1, middle, last)]
             verdict = judged(any(part.values()), part[middle])
-            table.append([name, stacks["norm"], stack, "readable", *cells, verdict])
+            lensed = stack == "encoder" and "BLEU" in layers[str(last)]  # of a translator
+            published = PUBLISHED if lensed else ""
+            table.append([name, stacks["norm"], stack, published, *cells, verdict])
     return table
 
 

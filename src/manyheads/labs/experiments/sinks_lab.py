@@ -6,7 +6,7 @@ from torch import Tensor
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
 from manyheads.labs.findings import counted, judged, resampled, surely
 from manyheads.labs.shipped_models import network, translated
-from manyheads.lens.cause.contributions import attention_modules
+from manyheads.lens.cause.contributions import attention_modules, weights_by_norm
 from manyheads.lens.panels import Cell, number
 from manyheads.nn.editing.edits import recorded
 from manyheads.nn.editing.seam import PATTERN
@@ -17,23 +17,18 @@ KINDS = {"encoder self": -1, "decoder cross": -1, "decoder self": 0}
 HALF = 50.0  # Clark et al. 2019: more than half of layers 6 to 10 of BERT
 
 
-def idle_shares(
-    weights: Tensor, values: Tensor, out: Tensor, idle: int
-) -> tuple[Tensor, Tensor, float]:
+def idle_shares(weights: Tensor, norms: Tensor, idle: int) -> tuple[Tensor, Tensor, float]:
     """Shares of one key in a map: of weights, of norms of what is written (Kobayashi 2020), equal.
 
     Args:
         weights: (head, query, key).
-        values: (head, key, size), with their bias.
-        out: the output projection, (dim, head * size).
+        norms: of what is written from each key, likewise.
         idle: the key.
 
     Returns:
         Two shares in percent for each head, and the share of uniform weights; the means of queries
         that see more than one key.
     """
-    written = torch.einsum("hks,hsd->hkd", values, out.T.unflatten(0, (len(values), -1)))
-    norms = weights * written.norm(dim=-1)[:, None]
     seen = (weights > 0).any(dim=0).sum(dim=-1)
     rows = seen > 1
     by_norm = norms[:, :, idle] / norms.sum(dim=-1).clamp_min(1e-12)
@@ -47,16 +42,14 @@ def measure(name: str, size: Size, root: str | None) -> Measured:
     model = network(name)
     parts = attention_modules(model)
     found: Measured = {}
-    for each in translated(name, size.sentences, root):
+    for source, target in translated(name, size.sentences, root):
         with record(states=True) as trace:
-            model(each.source, each.target[:, :-1])
+            model(source, target[:, :-1])
         for site, part in parts.items():
             kind = f"{site.stack} {site.kind}"
-            weights, values = (
-                recorded(trace, LayerId(site.stack, site.layer, f"{site.kind} {what}"))[0]
-                for what in (PATTERN, "v")
-            )
-            weight, norm, uniform = idle_shares(weights, values, part.out.weight, KINDS[kind])
+            weights = recorded(trace, LayerId(site.stack, site.layer, f"{site.kind} {PATTERN}"))
+            norms = weights_by_norm(trace, part)
+            weight, norm, uniform = idle_shares(weights[0], norms[0], KINDS[kind])
             layers = found.setdefault(kind, {})
             layer = layers.setdefault(
                 str(site.layer + 1), {"weight": [], "norm": [], "uniform": [], "heads": []}

@@ -15,7 +15,9 @@ from manyheads.nn.editing.seam import STATE
 from manyheads.nn.recording.attention_record import AttentionRecord
 from manyheads.nn.recording.trace import LayerId, record
 
-PROPERTIES = ("colour", "nearness", "content")
+# With what is published of each: Raghu et al. 2021, section 5 and figure 3, of the lowest layers.
+PUBLISHED = {"colour": "", "nearness": "local and global heads", "content": ""}
+PROPERTIES = tuple(PUBLISHED)
 
 
 def preference(maps: Tensor, likeness: Tensor) -> Tensor:
@@ -93,7 +95,7 @@ def rows(measured: dict[str, Measured]) -> list[list[Cell]]:
             wider = [surely(resampled((ours, None), (each, None))) > 0 for each in others]
             mean = [sum(each) / len(each) for each in zip(*others, strict=True)]
             cells = [resampled((x, None)) for x in (ours, mean)]
-            table.append([name, kind, "heads differ", *cells, judged(any(wider), all(wider))])
+            table.append([name, kind, PUBLISHED[kind], *cells, judged(any(wider), all(wider))])
     return table
 
 

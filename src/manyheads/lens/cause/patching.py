@@ -199,7 +199,9 @@ def attribute(
         way = (step + 0.5) / steps if steps > 1 else 0.0
         with torch.enable_grad(), edit() as changes, record(states=True, gradients=True) as trace:
             if steps > 1:
-                changes.state(stack, 0).apply(partial(_between, counterpart(entry), way))
+                changes.state(stack, 0).apply(
+                    partial(torch.lerp, end=counterpart(entry), weight=way)
+                )
             score = run(1).sum()
         kept = {site: recorded(trace, site) for site in sites}
         found = torch.autograd.grad(score, list(kept.values()), allow_unused=True)
@@ -216,10 +218,6 @@ def attribute(
         site: ((counterpart(site) - own[site]) * gradient).sum(dim=-1)[0]
         for site, gradient in sums.items()
     }
-
-
-def _between(other: Tensor, way: float, own: Tensor) -> Tensor:
-    return own + way * (other.to(own) - own)
 
 
 def head_sites(trace: Trace) -> list[LayerId]:

@@ -3,8 +3,7 @@
 from torch import nn
 
 from manyheads.lens.described_figures import figure, filled
-from manyheads.lens.measures.idle_heads import HeadStatistics
-from manyheads.lens.measures.judged_heads import ALIKE, judged
+from manyheads.lens.measures.idle_heads import ALIKE, HeadStatistics, judged
 from manyheads.lens.panels import Cell, Figure
 from manyheads.nn.recording.trace import LayerId, Trace
 

@@ -7,7 +7,6 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
-from manyheads.errors import UsageError
 from manyheads.lens.colours import NIGHT, shade
 from manyheads.lens.labels import labels
 
@@ -21,16 +20,7 @@ STEPS = (0.125, 0.375, 0.625, 0.875)  # shares of the peak at which the next blo
 def render_map(
     rows: Sequence[str], columns: Sequence[str], weights: Sequence[Sequence[float]], title: str = ""
 ) -> "TerminalMap":
-    """Prepare a map for `rich.print` or `Console.print`: output tokens below, source tokens across.
-
-    Raises:
-        UsageError: the labels do not fit the weights.
-    """
-    if len(weights) != len(rows) or any(len(row) != len(columns) for row in weights):
-        raise UsageError(
-            f"{len(rows)} row and {len(columns)} column labels do not fit a map of "
-            f"{len(weights)} x {len(weights[0]) if weights else 0} weights."
-        )
+    """Prepare a map for `rich.print`: output tokens below, source tokens across."""
     return TerminalMap(labels(rows), labels(columns), weights, title)
 
 

@@ -168,11 +168,6 @@ def text_view(
     Raises:
         UsageError: the tokens do not match the trace.
     """
-    if len(probabilities) != len(output):
-        raise UsageError(f"{len(output)} output tokens have {len(probabilities)} probabilities.")
-    for name, tokens, given in (("source", source, source_spans), ("output", output, output_spans)):
-        if given is not None and len(given) != len(tokens):
-            raise UsageError(f"{len(tokens)} {name} tokens have {len(given)} spans.")
     read = [start, *output[:-1]]
     found = attentions(trace)
     most = min(side_limit(found, budget), TOKENS)

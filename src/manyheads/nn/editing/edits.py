@@ -3,7 +3,7 @@
 Stacks and kinds are those of legends; layers and heads count from 1, tokens and rows from 0.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -15,7 +15,6 @@ from torch import Tensor
 from manyheads.errors import UsageError
 from manyheads.nn.editing.seam import (
     HEAD,
-    INPUTS,
     PARTS,
     PATTERN,
     STATE,
@@ -30,7 +29,7 @@ from manyheads.nn.recording.trace import LayerId, Trace
 Part = Float[Tensor, "row *head token size"]
 Function = Callable[[Tensor], Tensor]
 Number = int | None  # None: all heads, or all rows
-Indices = Sequence[int] | None  # None: all
+Indices = int | Sequence[int] | None  # one, or several; None: all
 LONGEST = 200  # characters of a site's name
 
 
@@ -75,8 +74,11 @@ class Site:
     def mean(self, source: Trace | Sequence[Trace]) -> None:
         """Replace it by its mean over rows and tokens of one trace or several, padding included."""
         traces = [source] if isinstance(source, Trace) else list(source)
-        vectors = [self._recorded(each).flatten(0, -2) for each in traces]
-        self.replace(torch.cat(vectors).mean(dim=0))
+        if not traces:
+            raise UsageError(f"{self.name}: give a trace of record(states=True), or several.")
+        vectors = [self._recorded(each).movedim(-2, 1).flatten(0, 1) for each in traces]
+        mean = torch.cat(vectors).mean(dim=0)
+        self.replace(mean if mean.ndim == 1 else mean[None, :, None])  # of each head its own
 
     def take(self, source: Trace, row: int = 0, tokens: Indices = None) -> None:
         """Replace it by that of a row of a trace, token by token: see `replace`."""
@@ -114,15 +116,15 @@ class Site:
 
     def _set(self, change: Change) -> None:
         self.change = change
+        self.edits.idle.discard(self)
         self.edits.sites.append(self)
 
     def run(self, x: Tensor, seat: Seat) -> Tensor:
         """Change a tensor that passes this site."""
         heads = x.shape[1] if x.ndim == 4 else 0
         if self.head_number is not None and self.head_number > heads:
-            raise UsageError(
-                f"There is no {self.name!r}: {site_name(self.site)}s are 1 to {heads}."
-            )
+            there = f"s are 1 to {heads}" if heads else " has no heads"
+            raise UsageError(f"There is no {self.name!r}: {site_name(self.site)}{there}.")
         view = x if self.head_number is None else x[:, self.head_number - 1]
         if seat.partitioned and (self.tokens is not None or self.row is not None):
             raise UsageError(
@@ -160,7 +162,7 @@ class Site:
             shape = tuple(new.shape) if isinstance(new, Tensor) else type(new).__name__
             raise UsageError(
                 f"{self.name}: the new value has the shape {shape}, and what it replaces has "
-                f"{tuple(part.shape)} (row, token, size)."
+                f"{tuple(part.shape)} (row, {'head, ' if part.ndim == 4 else ''}token, size)."
             )
         new = new.to(part).expand_as(part)
         part = view[own].index_copy(-2, place, new)
@@ -199,6 +201,7 @@ class AttentionSite:
 
     def _set(self, part: str, value: Function | Trace | Tensor) -> None:
         own = self.whole.site
+        self.whole.edits.idle.discard(self.whole)
         site = LayerId(own.stack, own.layer, f"{own.kind} {part}")
         one = replace(self.whole, site=site, seen=set())
         if isinstance(value, Trace | Tensor) or not callable(value):
@@ -212,6 +215,7 @@ class Edit:
     """The edits of one `with edit()`; several at one site happen in the order they were made."""
 
     sites: list[Site] = field(default_factory=list)
+    idle: set[Site] = field(default_factory=set)  # chosen, but nothing is done there
     starts: dict[str, tuple[int, Tensor]] = field(default_factory=dict)
     started: set[str] = field(default_factory=set)
     passed: dict[LayerId, int] = field(default_factory=dict)  # with the number of heads, or 0
@@ -278,13 +282,10 @@ class Edit:
         """
         stack, _, rest = name.rpartition(" layer ")
         layer, _, kind = rest.partition(" ")
-        head = None
-        if f" {HEAD} " in kind:
-            kind, _, number = kind.rpartition(" ")
-            head = int(number) if number.isdecimal() else None
-        part = kind.rpartition(" ")
-        known = kind == STATE or (part[0] == "added" and part[2] in PARTS)
-        known = known or bool(part[0] and part[2] in (PATTERN, *INPUTS)) or head is not None
+        before, _, number = kind.rpartition(" ")
+        head = int(number) if number.isdecimal() else None
+        kind = kind if head is None else before
+        known = kind and (head is not None or not kind.endswith(HEAD))
         if not (stack and layer.isdecimal() and known and len(name) < LONGEST):
             raise UsageError(
                 f"{name[:80]!r} is no name of a site. Names are like 'encoder layer 1 state', "
@@ -307,13 +308,9 @@ class Edit:
         for name, number, least in (("layer", layer, first), ("head", head, 1), ("row", row, 0)):
             if number is not None and (not isinstance(number, int) or number < least):
                 raise UsageError(f"The {name} is {number!r}: it counts from {least}.")
-        wrong = [each for each in tokens or () if not isinstance(each, int) or each < 0]
-        if wrong or (tokens is not None and not len(tokens)):
-            raise UsageError(
-                f"The tokens are {list(tokens or ())}: they are indices from 0, at least one."
-            )
-        chosen = None if tokens is None else tuple(tokens)
-        return Site(LayerId(stack, layer - 1, kind), self, head, chosen, row)
+        site = Site(LayerId(stack, layer - 1, kind), self, head, _indices(tokens), row)
+        self.idle.add(site)
+        return site
 
     def has(self, site: LayerId) -> bool:
         """Whether an edit names this site; what passes is remembered."""
@@ -334,23 +331,27 @@ class Edit:
         Raises:
             UsageError: with the nearest name of a site that the model passed.
         """
+        if self.idle:
+            name = min(each.name for each in self.idle)
+            raise UsageError(
+                f"{name} was chosen, and nothing is done there: call a method, such as zero()."
+            )
         unused = self.starts.keys() - self.started
         if unused:
             raise UsageError(f"No encoder of blocks named {min(unused)!r} ran, so none resumed.")
         for each in self.sites:
             if each.site not in self.passed:
                 raise UsageError(f"No model has the site {each.name!r}{self._nearest(each)}")
-            missed = sorted(set(each.tokens or ()) - each.seen)
-            if missed and each.row is None:
-                raise UsageError(
-                    f"{each.name}: there is no token {missed[0]}; tokens 0 to {each.known - 1} "
-                    "passed there."
-                )
-            if not each.fired:
+            if each.row is not None and not each.fired:
                 raise UsageError(
                     f"{each.name}: there was no row {each.row}"
                     + (f" with the tokens {list(each.tokens)}" if each.tokens else "")
                     + " in the batch; rows count from 0."
+                )
+            if missed := set(each.tokens or ()) - each.seen:
+                raise UsageError(
+                    f"{each.name}: there is no token {min(missed)}; tokens 0 to {each.known - 1} "
+                    "passed there."
                 )
 
     def _nearest(self, missing: Site) -> str:
@@ -362,7 +363,8 @@ class Edit:
         own = [site for site in self.passed if site.stack == near.stack]
         kinds = ", ".join(dict.fromkeys(site.kind for site in own))
         first, last = min(site.layer for site in own) + 1, max(site.layer for site in own) + 1
-        number = missing.head_number if near.kind.endswith(HEAD) else None
+        heads = self.passed[near]
+        number = min(missing.head_number, heads) if missing.head_number and heads else None
         return (
             f": did you mean {site_name(near, number)!r}? The stack {near.stack!r} has layers "
             f"{first} to {last}, with {kinds}."
@@ -386,15 +388,16 @@ def edit() -> Iterator[Edit]:
 
 
 @contextmanager
-def zeroed(names: Sequence[str]) -> Iterator[None]:
+def zeroed(names: Sequence[str], maps: Mapping[str, Function] | None = None) -> Iterator[None]:
     """Set sites to zero, by names such as "decoder layer 2 cross head 2"; none: change nothing.
 
-    A name may end in tokens: "encoder layer 1 state tokens 4, 5".
+    A name may end in tokens: "encoder layer 1 state tokens 4, 5". `maps` are functions of the maps
+    of attentions, by names such as "decoder layer 3 cross".
 
     Raises:
         UsageError: as `edit` does.
     """
-    if not names:
+    if not names and not maps:
         yield
         return
     with edit() as changes:
@@ -407,6 +410,8 @@ def zeroed(names: Sequence[str]) -> Iterator[None]:
                     "tokens 4, 5'."
                 )
             changes.site(name, tokens=[int(number) for number in tokens] or None).zero()
+        for name, function in (maps or {}).items():
+            changes.site(f"{name[:LONGEST]} {PATTERN}").apply(function)
         yield
 
 
@@ -440,23 +445,37 @@ def recorded(trace: Trace, site: LayerId, head: Number = None) -> Tensor:
             "output of a search with lens.trace.decoding_trace.decoded()."
         )
     x = found[0]
-    return x if head is None else x[:, head - 1]
+    if head is None:
+        return x
+    if x.ndim != 4 or head > x.shape[1]:
+        raise UsageError(f"The trace has nothing at {name!r}: its shape there is {tuple(x.shape)}.")
+    return x[:, head - 1]
+
+
+def _indices(tokens: Indices) -> tuple[int, ...] | None:
+    if tokens is None:
+        return None
+    found = (tokens,) if isinstance(tokens, int) else tuple(tokens)
+    if not found or not all(isinstance(each, int) and each >= 0 for each in found):
+        raise UsageError(f"The tokens are {list(found)}: they are indices from 0, at least one.")
+    return found
 
 
 def _replacement(site: Site, value: Tensor, row: Number, tokens: Indices) -> Change:
     """Look up the new value of selected rows and tokens."""
     if value.is_inference() and not torch.is_inference_mode_enabled():
         value = value.clone()  # so that gradients can be computed behind it
+    tokens = _indices(tokens)
     if tokens is not None and (site.tokens is None or len(tokens) != len(site.tokens)):
         raise UsageError(
             f"{site.name}: {len(tokens)} tokens of the source are given for "
             f"{'all' if site.tokens is None else len(site.tokens)} of the edit: give as many."
         )
-    if row is not None and not (value.ndim > 2 and row < len(value)):
+    if row is not None and not (value.ndim > 2 and 0 <= row < len(value)):
         raise UsageError(f"{site.name}: the source has no row {row}.")
 
     def replacement(x: Part, at: Selected) -> Tensor:
-        if value.ndim < 2:
+        if value.ndim < 2 or value.ndim == 3 < x.ndim:
             return value
         found = value if value.ndim == x.ndim else value[(None,) * (x.ndim - value.ndim)]
         if row is not None:
@@ -476,16 +495,11 @@ def _replacement(site: Site, value: Tensor, row: Number, tokens: Indices) -> Cha
         length = found.shape[-2]
         if length == 1 and tokens is None:
             return found
-        if None in wanted or max(each or 0 for each in wanted) >= length:
+        last = max(each or 0 for each in wanted)
+        if None in wanted or last >= length or (at.whole and len(wanted) != length):
             raise UsageError(
-                f"{site.name}: the source has tokens 0 to {length - 1}, and token "
-                f"{max(each or 0 for each in wanted)} is to be replaced: name tokens that both "
-                "have, with tokens=."
-            )
-        if at.whole and len(wanted) != length:
-            raise UsageError(
-                f"{site.name}: the source has {length} tokens, and {len(at.tokens)} are to be "
-                "replaced: name tokens that both have, with tokens=."
+                f"{site.name}: the source has tokens 0 to {length - 1}, and those up to {last} are "
+                "to be replaced: name tokens that both have, with tokens=."
             )
         return found.index_select(-2, torch.tensor(wanted, device=found.device))
 
@@ -500,7 +514,7 @@ def _row_numbers(x: Tensor, seat: Seat) -> list[int]:
 
 
 def _fits(new: Tensor, part: Tensor) -> bool:
-    """Whether a value is a vector, or has these axes up to a row or token for all."""
-    if not 1 <= new.ndim <= part.ndim or new.shape[-1] != part.shape[-1]:
+    """Whether a value is a vector or a table, or has these axes up to a row or token for all."""
+    if new.ndim not in (1, 2, part.ndim) or new.shape[-1] != part.shape[-1]:
         return False
     return all(a in (1, b) for a, b in zip(new.shape[::-1], part.shape[::-1], strict=False))

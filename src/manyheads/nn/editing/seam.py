@@ -145,6 +145,12 @@ def remaining(blocks: Any, x: Tensor) -> tuple[Tensor, Any]:
         found = edits.resumed(first.stack)
         if found is not None:
             layer, state = found
+            if not 0 < layer <= len(blocks) or state.shape[1:] != x.shape[1:]:
+                raise UsageError(
+                    f"The stack {first.stack!r} has layers 1 to {len(blocks)} and reads "
+                    f"{tuple(x.shape)}: it cannot go on behind layer {layer} with "
+                    f"{tuple(state.shape)}."
+                )
             state = state.to(x).expand(len(x), -1, -1)
             return visit(LayerId(first.stack, layer - 1), STATE, state), blocks[layer:]
     return x, blocks

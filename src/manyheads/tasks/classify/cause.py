@@ -46,6 +46,8 @@ def cause_figures(classifier: Classifier, given: ImageInput, request: LookReques
         figures += _instead(classifier, image, ranked[0], grid, request.instead)
     if request.why is not None:
         why = _label(classifier, request.why)
+        if request.why_not == request.why:
+            raise UsageError(f"{request.why!r} is the same class twice: name another.")
         rival = next(each for each in ranked if each != why)
         rival = rival if request.why_not is None else _label(classifier, request.why_not)
         figures += _why(classifier, image, why, rival, grid)
