@@ -140,6 +140,28 @@ def test_turned_pairs_are_one_finding(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("first", "columns"),
+    [("", ("de=1", "en=2")), ("de\ten\n", ())],
+)
+def test_a_table_whose_sides_are_named_wrong(
+    tmp_path: Path, first: str, columns: tuple[str, ...]
+) -> None:
+    """All of it is turned, and said once; no pair is lost, whichever language it shows."""
+    pairs = [
+        ("The house is not from here, I see.", "Das Haus ist nicht von hier, ich sehe."),
+        ("Dogs bark.", "Hunde bellen."),
+        ("This is what they have.", "Luisa singt."),
+    ]
+    many = [(f"{one[:-1]} {n}.", f"{other[:-1]} {n}.") for n in range(40) for one, other in pairs]
+    found = prepared(tmp_path, first + table(many), columns=columns)
+    assert [(each.kind, each.count) for each in found.findings if "sides" in each.kind] == [
+        ("swapped-sides", len(many))
+    ]
+    kept = rows(found, "train.tsv", "val.tsv", "test.tsv")
+    assert sorted(kept) == sorted((other, one) for one, other in many)
+
+
+@pytest.mark.parametrize(
     ("minutes", "told"), [(0.72, "43 seconds"), (1.04, "62 seconds"), (119.7, "120 minutes")]
 )
 def test_times_are_told_as_people_do(tmp_path: Path, minutes: float, told: str) -> None:

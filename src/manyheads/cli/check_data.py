@@ -125,7 +125,7 @@ def _column(text: str | None) -> str | int | None:
 
 
 def _text_row(finding: "Finding") -> "Row":
-    more = ", ..." if finding.count > len(finding.lines) else ""
+    more = ", ..." if finding.count > len(finding.lines) > 0 else ""
     side = f" ({finding.sides})" if finding.sides != "both" else ""
     lines = ", ".join(map(str, finding.lines)) + more
     words = f"{finding.what}{side} [{finding.kind}]"
