@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from manyheads.data.documents.office import XLSX
-from manyheads.errors import ManyheadsError
+from manyheads.errors import DataError, ManyheadsError
 from manyheads.own_data.columns import find_roles
 from manyheads.own_data.loose_table import read_table
 
@@ -53,6 +53,37 @@ def test_the_same_pairs_in_any_form(tmp_path: Path, content: str | bytes) -> Non
     """Header, separator, quotes, line ends and encoding are seen, and are no part of a text."""
     table = read_table(written(tmp_path, content, "pairs.txt"))
     assert [cells for _, cells in table.rows] == ROWS
+
+
+def test_the_korean_encoding_of_windows(tmp_path: Path) -> None:
+    """CP949 has all syllables; quotes of Windows-1252, Hangul to CP949, stay quotes."""
+    rows = [
+        ["Tom did it.", "똠방각하와 펲시를 톰이 했습니다."],
+        ["Yes.", "네."],
+        ["No.", "아니요."],
+    ]
+    text = "영어,한국어\r\n" + "".join(f"{one},{other}\r\n" for one, other in rows)
+    table = read_table(written(tmp_path, text.encode("cp949"), "말뭉치.csv"))
+    assert ([cells for _, cells in table.rows], table.header) == (rows, ["영어", "한국어"])
+    assert [each.kind for each in table.findings] == ["encoding", "windows-line-ends", "header"]
+    quoted = "It’s “so”\tça\n" * 5
+    table = read_table(written(tmp_path, quoted.encode("cp1252"), "quotes.tsv"))
+    assert table.rows[0][1] == ["It’s “so”", "ça"]
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("Good morning.\tДоброе утро.\n", "cp1251"),
+        ("Good morning, Tom.\tおはようございます、トム。\n", "cp932"),
+        ("Good morning, Tom.\tおはようございます、トム。\n", "euc_jp"),
+        ("It is very cold today.\t今天天气很冷，我们在家。\n", "gb18030"),
+    ],
+)
+def test_an_encoding_that_is_not_known(tmp_path: Path, text: str, encoding: str) -> None:
+    """Refused with what converts it, in place of pairs of accents and signs."""
+    with pytest.raises(DataError, match="iconv -f CP1251 -t UTF-8"):
+        read_table(written(tmp_path, (text * 20).encode(encoding), "a.tsv"))
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from manyheads.errors import DataError, RecipeError, UsageError
 from manyheads.fit import pace
 from manyheads.fit.run_training import train
 from manyheads.own_data.own_data import prepare
+from manyheads.own_data.picture_files import find_pictures
 from manyheads.own_data.prepared import Options, Prepared, write
 from manyheads.predict.load import load
 from manyheads.project.base_recipe import read_recipe
@@ -231,6 +232,21 @@ def test_captions(tmp_path: Path) -> None:
     changes = ("train.steps=2", "train.validate_every=2", "train.warmup=1")
     line = train(tmp_path / "mine.toml", *changes, out=tmp_path / "run")
     assert line["images"] == len(prepared.files["val.jsonl"].splitlines())
+
+
+def test_captions_that_repeat_with_images_in_a_folder_beside(tmp_path: Path) -> None:
+    """They are named as captions, so they are no classes; the folder is found by its images."""
+    photos(tmp_path / "photos", 5, "{colour}{number:02d}.png")
+    photos(tmp_path / "older", 2, "{colour}{number:02d} old.png")
+    names = [f"{colour}{number:02d}.png" for colour in COLOURS for number in range(5)]
+    lines = [{"file": name, "caption": f"it is {name[:3]}"} for name in names]
+    path = tmp_path / "list.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    found = find_pictures(path, ())
+    assert (found.captions, len(found.pictures), found.findings) == (True, len(names), [])
+    path.write_text(json.dumps({"file": "gone.png", "caption": "it is gone"}) + "\n")
+    with pytest.raises(DataError, match=r"gone\.png.* Give the folder of the images, with the"):
+        find_pictures(path, ())
 
 
 def test_captions_beside_images_and_by_language(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ import torch
 from benchmarks.messy_pairs import plant
 from manyheads.data.text.exclusion import normalised
 from manyheads.data.text.formats import Pair, read_pairs
-from manyheads.errors import DataError, UsageError
+from manyheads.errors import DataError, MissingExtraError, UsageError
 from manyheads.fit import pace
 from manyheads.fit.observer import SilentObserver
 from manyheads.fit.run_training import train
-from manyheads.own_data import speed
+from manyheads.own_data import speed, text_recipe
 from manyheads.own_data.own_data import prepare
 from manyheads.own_data.prepared import Options, Prepared, recipe_path, write
 from manyheads.predict.load import load
@@ -266,6 +266,20 @@ def _dates(count: int) -> str:
     from manyheads.data.synthetic.dates import generate
 
     return table([(pair.source, pair.target) for pair in generate("train", size=count)])
+
+
+def test_without_the_package_that_bleu_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Korean is scored by chrF alone, and the recipe says what is missing."""
+
+    def missing(*_: object) -> None:
+        raise MissingExtraError(package="mecab-ko", extra="korean")
+
+    monkeypatch.setattr(text_recipe, "TEXT_METRICS", {"bleu": missing})
+    found = prepared(tmp_path, _dates(60), columns=("en=1", "ko=2"), hardware="gpu")
+    assert tomllib.loads(found.recipe)["evaluate"]["metrics"] == ["chrf"]
+    assert "manyheads[korean]" in found.recipe
 
 
 def test_another_language_than_the_model(tmp_path: Path) -> None:

@@ -27,6 +27,9 @@ from manyheads.strict_json import loads
 MOST = 1 << 30  # bytes of a file: all of it is in memory
 LINES = 20  # of a quoted cell, above which its quote has no end
 ROWS_OF_NUMBERS = 5  # that tell a name above them from a number that is missing
+FEW = 10  # lines, below which nothing is said about an encoding
+HANGUL = 0.9  # of what is not ASCII: the rest are marks and Chinese characters
+ACCENTS = 0.25  # of the characters: more than any language has that Windows-1252 is for
 LOOKED_AT = 500  # rows that tell separator and header
 SEPARATORS = {"\t": "tab", ";": "semicolon", "|": "pipe", ",": "comma"}
 _KINDS = (
@@ -194,15 +197,38 @@ def _decode(content: bytes, path: Path) -> tuple[str, str, list[Finding]]:
     except UnicodeDecodeError:
         lines = content.split(b"\n")
     wrong = [number for number, line in enumerate(lines) if not _is(line, "utf-8")]
-    legacy = "euc_kr" if all(_is(lines[number], "euc_kr") for number in wrong) else "cp1252"
+    korean = _is_korean([lines[number] for number in wrong])
+    legacy, name = ("cp949", "CP949 (EUC-KR)") if korean else ("cp1252", "Windows-1252")
     # Five bytes that Windows-1252 leaves open are those of Latin-1.
     tried = ("utf-8", legacy, "latin-1")
     decoded = [line.decode(next(each for each in tried if _is(line, each))) for line in lines]
-    name = {"euc_kr": "EUC-KR", "cp1252": "Windows-1252"}[legacy]
+    if not korean and len(wrong) >= FEW and _is_gibberish([decoded[n] for n in wrong]):
+        raise DataError(
+            f"{path} is not in UTF-8, CP949 or Windows-1252. Convert it: `iconv -f CP1251 -t UTF-8 "
+            "FILE > NEW` for Russian, CP932 in place of CP1251 for Japanese, GB18030 for Chinese."
+        )
+    if sum(not line.isascii() for line in lines) == len(wrong):
+        findings.append(Finding("encoding", 1, (), f"read as {name}, written as UTF-8"))
+        return "\n".join(decoded), name, findings
     places = [f"line {n + 1}: {decoded[n].strip()}" for n in wrong]
     findings += finding_of("invalid-utf8", places, f"not valid UTF-8: read as {name}")
-    some = sum(not line.isascii() for line in lines) > len(wrong)
-    return "\n".join(decoded), f"UTF-8 and {name}" if some else name, findings
+    return "\n".join(decoded), f"UTF-8 and {name}", findings
+
+
+def _is_korean(lines: Sequence[bytes]) -> bool:
+    """Tell whether most lines are Hangul in EUC-KR.
+
+    To its extension, CP949, quotes of Windows-1252 with the letter behind them are Hangul, too.
+    """
+    read = [line.decode("euc_kr") for line in lines if _is(line, "euc_kr")]
+    signs = re.sub("[\0-\x7f]", "", "".join(read))
+    return len(read) >= len(lines) / 2 and len(re.findall("[가-힣]", signs)) > HANGUL * len(signs)
+
+
+def _is_gibberish(lines: Sequence[str]) -> bool:
+    """Tell whether text has more accents and signs than any that Windows-1252 is for."""
+    signs = "".join("".join(lines).split())
+    return sum(not sign.isascii() for sign in signs) > ACCENTS * len(signs)
 
 
 def _is(line: bytes, encoding: str) -> bool:

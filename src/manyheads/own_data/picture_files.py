@@ -87,7 +87,7 @@ def find_pictures(path: Path, columns: Sequence[str]) -> Found:
         UsageError: a table lacks a column of `columns`.
     """
     if path.is_file():
-        folder = path.with_suffix("")
+        folder = _beside(path)
         images = [each for each in files_below(folder) if is_image(each)] if folder.is_dir() else []
         return _from_table(path, folder, images, columns)
     files = [each for each in files_below(path) if not _is_hidden(each.relative_to(path))]
@@ -108,6 +108,17 @@ def find_pictures(path: Path, columns: Sequence[str]) -> Found:
         if best != path and named[best] * 2 >= min(len(images), LOOKED_AT):
             return _from_table(best, path, images, columns)
     return _from_folders(path, images)
+
+
+def _beside(table: Path) -> Path:
+    """Return the folder of a table's images: the one called like it, or whose images it names."""
+    by_folder: dict[Path, list[Path]] = {}
+    if not table.with_suffix("").is_dir():
+        for each in filter(is_image, sorted(table.parent.glob("*/*"))):
+            by_folder.setdefault(each.parent, []).append(each)
+    named = {folder: _named(table, folder, images) for folder, images in by_folder.items()}
+    best = max(named, key=named.__getitem__, default=table)
+    return best if named.get(best) else table.with_suffix("")
 
 
 def _is_hidden(path: Path) -> bool:
@@ -241,7 +252,8 @@ def _from_table(table: Path, folder: Path, images: Sequence[Path], columns: Sequ
     if not known:
         raise DataError(
             f"{table}: none of the images that {names[place]!r} names is there, such as "
-            f"{missing[0] if missing else '(no rows)'}: looked in {table.parent} and {folder}."
+            f"{missing[0] if missing else '(no rows)'}: looked in {table.parent} and {folder}. "
+            "Give the folder of the images, with the table in it or beside it."
         )
     return found
 
@@ -306,11 +318,12 @@ class _Column:
 
     @property
     def has_texts(self) -> bool:
-        """Whether it has texts about images rather than classes: it hardly repeats."""
+        """Whether it has texts about images rather than classes: by its name, or as few repeat."""
         usual, most = self.name in TEXTS, len(self.texts) / 2
-        if self.name not in (*LABELS, *TEXTS):
-            usual = sum(" " in text or not text.isascii() for text in self.texts) > most
-        return usual and self.distinct > most
+        if self.distinct <= most:
+            return usual and sum(" " in text for text in self.texts) > most
+        phrases = sum(" " in text or not text.isascii() for text in self.texts) > most
+        return usual or (phrases and self.name not in LABELS)
 
     @property
     def is_multi_label(self) -> bool:
