@@ -47,6 +47,10 @@ def lines(separator: str = "\t", end: str = "\n") -> str:
         + "".join(lines().splitlines(keepends=True)[1:]).encode("cp1252"),
         json.dumps([{"src": one, "tgt": other} for one, other in PAIRS]),
         "".join(json.dumps({"translation": {"en": o, "de": d}}) + "\n" for o, d in PAIRS),
+        "".join(json.dumps(pair) + "\n" for pair in PAIRS),
+        json.dumps({"version": 1, "data": [{"src": one, "tgt": other} for one, other in PAIRS]}),
+        json.dumps(dict(PAIRS), indent=1),
+        "sep=;\r\nsource;target\r\n" + lines(";", "\r\n"),
     ],
 )
 def test_the_same_pairs_in_any_form(tmp_path: Path, content: str | bytes) -> None:
@@ -181,6 +185,11 @@ def test_a_workbook(tmp_path: Path) -> None:
         ("a.zip", b"PK\x03\x04" + bytes(50), "ZIP archive"),
         ("a.txt", b"%PDF-1.7 ...", "PDF"),
         ("a.tsv", b"x " * (1 << 20), "endless-line"),
+        ("a.bz2", b"BZh91AY" + bytes(50), "bunzip2"),
+        ("a.po", b'# of an app\nmsgid ""\nmsgstr ""\n', "po2csv"),
+        ("a.srt", b"1\n00:00:01,000 --> 00:00:02,000\nYes.\n", "subtitles"),
+        ("coco.json", b'{"images": [{"id": 1}], "annotations": [{"id": 1}]}', "COCO"),
+        ("keys.json", b'{"menu.open": "Open the file", "menu.quit": "Quit"}', "one JSON object"),
         ("a.html", b"<!DOCTYPE html><html><p>a\tb", "HTML"),
         ("a.json", b'{"data":\n [1, 2]}', "one JSON object .data."),
         ("a.xlsx", b"PK\x03\x04" + bytes(50), "a.xlsx"),

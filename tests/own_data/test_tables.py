@@ -127,6 +127,19 @@ def test_too_few_says_what_was_dropped(tmp_path: Path) -> None:
         prepared(tmp_path, table(sentences(1) * 90))
 
 
+def test_lines_by_turns_in_two_languages_are_no_text(tmp_path: Path) -> None:
+    """They are pairs that somebody wrote below each other: said, and how to join them."""
+    text = "".join(f"The house is not here {n}.\n나는 집에 {n}번 갔다.\n\n" for n in range(30))
+    with pytest.raises(DataError, match=r"en and ko by turns.* paste - - > pairs\.tsv"):
+        prepared(tmp_path, text, "both.txt")
+
+
+def test_an_address_is_downloaded_first(tmp_path: Path) -> None:
+    """It is no path."""
+    with pytest.raises(UsageError, match="is an address: download"):
+        prepare("https://example.org/pairs.tsv", tmp_path / "mine", Options())
+
+
 def test_turned_pairs_are_one_finding(tmp_path: Path) -> None:
     """Whichever of the two ways of seeing them found a pair: by its words, or by its language."""
     pairs = [("The house is not from here, I see.", "Das Haus ist nicht von hier, ich sehe.")]

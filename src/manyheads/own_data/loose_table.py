@@ -24,6 +24,7 @@ from manyheads.errors import DataError, NotFoundError, UsageError
 from manyheads.own_data.prepared import EXAMPLES, Finding, finding_of
 from manyheads.strict_json import loads
 
+BEGIN = 2000  # characters that tell what is no table
 MOST = 1 << 30  # bytes of a file: all of it is in memory
 LINES = 20  # of a quoted cell, above which its quote has no end
 ROWS_OF_NUMBERS = 5  # that tell a name above them from a number that is missing
@@ -33,12 +34,22 @@ ACCENTS = 0.25  # of the characters: more than any language has that Windows-125
 LOOKED_AT = 500  # rows that tell separator and header
 SEPARATORS = {"\t": "tab", ";": "semicolon", "|": "pipe", ",": "comma"}
 _KINDS = (
-    (b"PK\x03\x04", "a ZIP archive (or an office document)", "unpack it, and give a file in it"),
+    (b"PK\x03\x04", "a ZIP archive", "unpack it; an office document, save as .xlsx or .csv"),
+    (b"BZh", "compressed", "unpack it, with bunzip2"),
+    (b"\xfd7zXZ", "compressed", "unpack it, with unxz"),
+    (b"\x28\xb5\x2f\xfd", "compressed", "unpack it, with unzstd"),
     (b"%PDF", "a PDF", "export its text as a table: .csv or .tsv"),
     (b"\x89PNG", "an image", "give a folder of images"),
     (b"\xff\xd8\xff", "an image", "give a folder of images"),
     (b"SQLite format 3", "a database", "export the table as .csv"),
     (b"\xd0\xcf\x11\xe0", "an old office document (.xls, .doc)", "save it as .xlsx or .csv"),
+)
+# Texts that are no tables, by how they begin.
+_TEXTS = (
+    (r"(?m)^msgid \"", "a gettext catalogue", "convert it with po2csv (translate-toolkit)"),
+    (r"(?m)^[\d:]{5,8}[,.]\d+ -->", "subtitles", "give their sentences alone, one a line"),
+    (r"\A\s*(?i:<!doctype html|<html)", "HTML", "export sentence pairs as .csv or .tsv"),
+    (r"\A\s*(?i:<\?xml|<tmx|<xliff)", "XML", "export pairs as .csv, or as .tmx"),
 )
 Rows = list[tuple[int, list[str]]]  # each with its line or number
 _NAMES = {"label", "labels", "class", "category", "sentiment", "intent", "score", "comment", "note"}
@@ -98,13 +109,12 @@ def _read(path: Path, languages: Sequence[str]) -> Table:
     text, encoding, findings = _decode(content, path)
     if form in (".jsonl", ".ndjson", ".json") or text.lstrip()[:1] in ("{", "["):
         return _objects(_json(text, path, findings), f"JSON, {encoding}", findings)
-    if re.match(r"\s*(<!doctype html|<html|<\?xml|<tmx)", text, re.IGNORECASE):
-        raise DataError(
-            f"{path} is HTML or XML, not a table: export sentence pairs as .csv or .tsv; a "
-            "translation memory must be called .tmx."
-        )
+    for beginning, what, then in _TEXTS:
+        if re.search(beginning, text[:BEGIN]):
+            raise DataError(f"{path} is {what}, and no table: {then}.")
     if "\n" not in text and "\r" in text:
         text = text.replace("\r", "\n")
+    text = re.sub(r"\A\"?sep=.\"?\r?\n", "\n", text)  # for Excel
     if (windows := text.count("\r\n")) > 0:
         findings.append(Finding("windows-line-ends", windows, (), "removed: \\r\\n ends a line"))
     separator = _separator(text, form)
@@ -369,25 +379,41 @@ def _json(text: str, path: Path, findings: list[Finding]) -> Iterator[Mapping[st
         whole = loads(text)
     except ValueError:
         whole = None
-    if isinstance(whole, list):
-        yield from (row for row in whole if isinstance(row, dict))
+    if isinstance(whole, dict):
+        lists = [each for each in whole.values() if isinstance(each, list) and any(map(_row, each))]
+        texts = all(isinstance(each, str) for each in whole.values())
+        if len(lists) == 1:  # {"version": 1, "data": [...]}
+            whole = lists[0]
+        elif texts and sum(" " in key for key in whole) > len(whole) / 2:
+            whole = list(whole.items())  # {"a sentence": "its translation"}
+    if isinstance(whole, list) and any(map(_row, whole)):
+        yield from filter(None, map(_row, whole))
         return
-    if isinstance(whole, dict) and "\n" in text.strip():
+    if isinstance(whole, dict) and (path.suffix == ".json" or "\n" in text.strip()):
         raise UsageError(
             f"{path} is one JSON object ({', '.join(map(str, whole))[:80]}): give a list of "
-            "objects, or one object a line, each with the texts of a pair."
+            "objects, or one object a line, each with the texts of a pair. COCO's captions need a "
+            "recipe of your own (docs/images-and-text.md)."
         )
     wrong = []
     for number, line in enumerate(text.splitlines(), 1):
         try:
-            row = loads(line) if line.strip() else None
+            row = _row(loads(line)) if line.strip() else None
         except ValueError:
-            row = ""
-        if isinstance(row, dict):
+            row = {}
+        if row:
             yield row
         elif row is not None:
             wrong.append(f"line {number}: {line.strip()}")
     findings += finding_of("invalid-record", wrong, "dropped: not valid JSON")
+
+
+def _row(value: object) -> Mapping[str, Any]:
+    """Return an object, a text, or the texts of a list by their numbers; of others nothing."""
+    value = [value] if isinstance(value, str) else value
+    if isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
+        return {f"column {number}": each for number, each in enumerate(value, 1)}
+    return value if isinstance(value, dict) else {}
 
 
 def _sheet(content: bytes, name: str) -> Iterator[tuple[int, list[str]]]:

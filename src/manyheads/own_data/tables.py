@@ -63,6 +63,14 @@ def prepare_table(path: Path, out: Path, options: Options) -> Prepared:
     roles = find_roles(table, options.columns, languages)
     if base is not None:
         roles = _of_base(roles, base)
+    if table.width == 1:
+        halves = [find_roles(table._replace(rows=table.rows[n::2]), ()) for n in (0, 1)]
+        one, other = (half.source.language for half in halves)
+        if one and other and one != other:
+            raise DataError(
+                f"{path}: its lines are {one} and {other} by turns. Put each pair on one line: "
+                f"`grep . {path.name} | paste - - > pairs.tsv`."
+            )
     notes = Notes()
     rows = list(_rows(table, roles, notes))
     if roles.target is not None:
