@@ -51,12 +51,31 @@ def lines(separator: str = "\t", end: str = "\n") -> str:
         json.dumps({"version": 1, "data": [{"src": one, "tgt": other} for one, other in PAIRS]}),
         json.dumps(dict(PAIRS), indent=1),
         "sep=;\r\nsource;target\r\n" + lines(";", "\r\n"),
+        lines(" => "),
+        lines("     "),
     ],
 )
 def test_the_same_pairs_in_any_form(tmp_path: Path, content: str | bytes) -> None:
     """Header, separator, quotes, line ends and encoding are seen, and are no part of a text."""
     table = read_table(written(tmp_path, content, "pairs.txt"))
     assert [cells for _, cells in table.rows] == ROWS
+
+
+def test_quoted_cells_with_line_ends_and_escapes(tmp_path: Path) -> None:
+    """As spreadsheets and programs write them."""
+    rows = [[f"Yes, {n}.\nOr no?", f"Ja, {n}.\nOder nein?"] for n in range(9)]
+    text = "".join(f'"{one}","{other}"\n' for one, other in rows)
+    assert [cells for _, cells in read_table(written(tmp_path, text, "a.csv")).rows] == rows
+    text = "".join(f'"He said \\"no\\", {n}.","Nein, {n}."\n' for n in range(9))
+    table = read_table(written(tmp_path, text, "b.csv"))
+    assert table.rows[3][1] == ['He said "no", 3.', "Nein, 3."]
+
+
+def test_a_name_above_labels_is_a_header(tmp_path: Path) -> None:
+    """In any language: it is not among the labels."""
+    rows = "".join(f"문장이 {n}개 있다,{'긍정' if n % 2 else '부정'}\n" for n in range(30))
+    assert read_table(written(tmp_path, "말,기분\n" + rows, "a.csv")).header == ["말", "기분"]
+    assert read_table(written(tmp_path, "말이 있다,부정\n" + rows, "a.csv")).header == []
 
 
 def test_the_korean_encoding_of_windows(tmp_path: Path) -> None:
@@ -187,6 +206,7 @@ def test_a_workbook(tmp_path: Path) -> None:
         ("a.tsv", b"x " * (1 << 20), "endless-line"),
         ("a.bz2", b"BZh91AY" + bytes(50), "bunzip2"),
         ("a.po", b'# of an app\nmsgid ""\nmsgstr ""\n', "po2csv"),
+        ("a.yaml", b"- en: Yes.\n  de: Ja.\n", "YAML"),
         ("a.srt", b"1\n00:00:01,000 --> 00:00:02,000\nYes.\n", "subtitles"),
         ("coco.json", b'{"images": [{"id": 1}], "annotations": [{"id": 1}]}', "COCO"),
         ("keys.json", b'{"menu.open": "Open the file", "menu.quit": "Quit"}', "one JSON object"),

@@ -4,6 +4,7 @@ import re
 import tomllib
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -15,7 +16,8 @@ from manyheads.errors import DataError, MissingExtraError, UsageError
 from manyheads.fit import pace
 from manyheads.fit.observer import SilentObserver
 from manyheads.fit.run_training import train
-from manyheads.own_data import speed, text_recipe
+from manyheads.own_data import speed, tables, text_recipe
+from manyheads.own_data.continued import General
 from manyheads.own_data.own_data import prepare
 from manyheads.own_data.prepared import Options, Prepared, recipe_path, write
 from manyheads.predict.load import load
@@ -273,6 +275,18 @@ def test_general_pairs_are_mixed_in(tmp_path: Path) -> None:
     held = {normalised(one) for one, _ in rows(found, "val.tsv", "test.tsv")}
     assert not held & {normalised(one) for one, _ in rows(found, "general.tsv")}
     assert len(rows(found, "general-val.tsv")) == 300
+    assert [line for line in found.expect if "on yours and on the general" in line]
+
+
+def test_nothing_general_is_promised_where_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The data of the model may be elsewhere."""
+    monkeypatch.setattr(tables, "general_pairs", lambda *_: General((), (), "no such file"))
+    chosen: dict[str, Any] = {"columns": ("en=1", "ko=2"), "hardware": "gpu"}
+    found = prepared(tmp_path, _dates(60), start="date-en-ko", **chosen)
+    assert "general" not in tomllib.loads(found.recipe)["data"]
+    assert "training ends with the scores before and after, on yours" in found.expect
 
 
 def _dates(count: int) -> str:

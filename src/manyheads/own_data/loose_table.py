@@ -24,9 +24,11 @@ from manyheads.errors import DataError, NotFoundError, UsageError
 from manyheads.own_data.prepared import EXAMPLES, Finding, finding_of
 from manyheads.strict_json import loads
 
+QUOTED = 1 << 20  # characters that tell the separator of quoted cells
 BEGIN = 2000  # characters that tell what is no table
 MOST = 1 << 30  # bytes of a file: all of it is in memory
 LINES = 20  # of a quoted cell, above which its quote has no end
+REPEATS = 10  # of a label, on average, in a column of labels
 ROWS_OF_NUMBERS = 5  # that tell a name above them from a number that is missing
 FEW = 10  # lines, below which nothing is said about an encoding
 HANGUL = 0.9  # of what is not ASCII: the rest are marks and Chinese characters
@@ -48,12 +50,14 @@ _KINDS = (
 _TEXTS = (
     (r"(?m)^msgid \"", "a gettext catalogue", "convert it with po2csv (translate-toolkit)"),
     (r"(?m)^[\d:]{5,8}[,.]\d+ -->", "subtitles", "give their sentences alone, one a line"),
+    (r"\A(?:---\s*\n)?- [\w-]+: .*\n  [\w-]+: ", "YAML", "write it as .json"),
     (r"\A\s*(?i:<!doctype html|<html)", "HTML", "export sentence pairs as .csv or .tsv"),
     (r"\A\s*(?i:<\?xml|<tmx|<xliff)", "XML", "export pairs as .csv, or as .tmx"),
 )
 Rows = list[tuple[int, list[str]]]  # each with its line or number
 _NAMES = {"label", "labels", "class", "category", "sentiment", "intent", "score", "comment", "note"}
 _NAMES |= {"notes", "domain", "file", "name", "number", "date", "url", "caption", "quality"}
+_MARK = re.compile(r" *(?:=>|->|\u2192) *|(?<=\S) {3,}(?=\S)")
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
@@ -118,6 +122,10 @@ def _read(path: Path, languages: Sequence[str]) -> Table:
     if (windows := text.count("\r\n")) > 0:
         findings.append(Finding("windows-line-ends", windows, (), "removed: \\r\\n ends a line"))
     separator = _separator(text, form)
+    sample = [line for line in text[:QUOTED].splitlines() if line.strip()][:LOOKED_AT]
+    if not separator and sum(len(_MARK.findall(line)) == 1 for line in sample) > 0.89 * len(sample):
+        text, separator = _MARK.sub("\t", text), "\t"
+        findings.append(Finding("marks", 1, (), "arrows or wide gaps between cells: read as tabs"))
     rows = _split(text.replace("\r\n", "\n"), separator, findings)
     name = f"{SEPARATORS[separator]}-separated" if separator else "lines of text"
     return _with_header(rows, f"{name}, {encoding}", findings)
@@ -254,6 +262,11 @@ def _is(line: bytes, encoding: str) -> bool:
 
 def _separator(text: str, form: str) -> str:
     """Choose what divides most lines into as many cells; none: lines of text."""
+    # Where cells have line ends, rows show only without what is quoted.
+    return _divider(text, form) or _divider(_QUOTED.sub("", text[:QUOTED]), form)
+
+
+def _divider(text: str, form: str) -> str:
     sample = list(islice((line for line in text.splitlines() if line.strip()), LOOKED_AT))
     scores = {}
     for separator in SEPARATORS:
@@ -292,8 +305,10 @@ def _split(text: str, separator: str, findings: list[Finding]) -> Rows:
     wrapped = sum(bool(_QUOTED.fullmatch(cell.strip())) for cell in cells)
     if not separator or (separator == "\t" and wrapped < len(cells) / 4):
         return plain
+    escape = "\\" if text.count('\\"') > text.count('""') else None
+    options: Any = {"delimiter": separator, "escapechar": escape}
     try:
-        reader = csv.reader(io.StringIO("\n".join(lines), newline=""), delimiter=separator)
+        reader = csv.reader(io.StringIO("\n".join(lines), newline=""), **options)
         rows, begin = [], 1
         for row in reader:
             if any(cell.strip() for cell in row):
@@ -306,7 +321,7 @@ def _split(text: str, separator: str, findings: list[Finding]) -> Rows:
         shown = tuple(f"line {n}: {lines[n - 1]}" for n in swallowed[:EXAMPLES])
         done = "a quotation mark without an end: every line was read by itself"
         findings.append(Finding("open-quote", max(1, len(swallowed)), shown, done))
-        rows = [(n, next(csv.reader([lines[n - 1]], delimiter=separator))) for n, _ in plain]
+        rows = [(n, next(csv.reader([lines[n - 1]], **options))) for n, _ in plain]
     return rows
 
 
@@ -334,6 +349,9 @@ def _is_header(first: list[str], rest: list[list[str]]) -> bool:
         return True
     if any(len(cell) > 40 or len(cell.split()) > 3 or cell[-1] in ".?!,;" for cell in filled):
         return False
+    columns = [[cells[n].strip() for cells in rest if len(cells) > n] for n in range(len(first))]
+    if any(map(_over_labels, first, columns)):
+        return True
     words = header_words().keys() | _NAMES
     known = [bool(words & set(re.findall(r"[^\W\d_]{2,}", cell.lower()))) for cell in filled]
     codes = [is_language_code(cell) and len(cell.split("-")[0]) == 2 for cell in filled]
@@ -344,6 +362,12 @@ def _is_header(first: list[str], rest: list[list[str]]) -> bool:
     sizes = [len(cell) for cells in rest for cell in cells if len(cell) > 1]
     longer = bool(sizes) and sum(sizes) / len(sizes) > 2 * max(map(len, filled))
     return sum(codes) == len(filled) or (longer and (any(known) or sum(codes) > 1)) or not rest
+
+
+def _over_labels(name: str, below: list[str]) -> bool:
+    """Tell whether a column has a name on top that is not among the few labels below it."""
+    few = len(set(below)) <= len(below) / REPEATS
+    return few and len(set(below)) > 1 and name not in below
 
 
 def _over_numbers(name: str, below: list[list[str]]) -> bool:

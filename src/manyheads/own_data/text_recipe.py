@@ -145,6 +145,7 @@ class _Draft(Draft):
             small=translator and few,
             large=translator and not few,
             uncertain=len(texts.parts["val"]) < 200,
+            general=" and on the general" if "general" in texts.parts else "",
         )
 
 
