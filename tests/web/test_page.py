@@ -420,6 +420,13 @@ def test_a_head_shows_how_it_computed(page: Page, shipped: Running) -> None:
         "document.querySelector('.keys .token').style.backgroundColor]"
     )
     assert colours[0] == colours[1]
+    asked = len(page.requests)
+    page.prefer(prefers_color_scheme="dark")
+    page.wait(
+        f"document.querySelector('.computed tbody tr').children[3].style.backgroundColor "
+        f"!== {json.dumps(colours[0])}"
+    )
+    assert page.requests[asked:] == []  # another theme is no other question
     page.click(".kinds .attention", 1)
     assert "Hold a word" in text_of(page, ".computed")
     page.evaluate("document.querySelector('.queries .token').focus()")
