@@ -27,7 +27,7 @@ export function makeFigure(parent, found = () => {}, remove = null) {
   const about = h("p", { class: "about", hidden: true });
   const save = h("button", { type: "button", class: "link", hidden: true, onclick: () => saveLook(asked) }, t().save);
   const more = h("button", { type: "button", class: "link more", hidden: true, onclick: integrate }, t().integrate);
-  const box = h("section", { class: "under", "aria-label": t().attention }, about, root, more, save);
+  const box = h("section", { class: "under", "aria-label": t().attention }, about, root, h("div", { class: "row small" }, more, save));
   parent.append(box);
   let drawing = null;
   let asked = null;

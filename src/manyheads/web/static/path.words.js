@@ -75,7 +75,7 @@ const EN = {
       ask: () => "A model does not read words or letters, but pieces from a list that it learned. Into how many pieces does it cut your sentence?",
       right: (w) => `It is ${w.count} pieces, for ${w.spaced} words.`,
       explain: (w) => [
-        w.word ? `A frequent word is one piece; “${w.word}” is put together from ${w.parts}.` : "Every word of yours is frequent enough to be one piece; signs are pieces too.",
+        w.word ? `Most frequent words are one piece; “${w.word}” is put together from ${w.parts}.` : "Every word of yours is frequent enough to be one piece; signs are pieces too.",
         "No word is refused: what is rare is spelled in smaller pieces.",
       ],
     },
@@ -83,7 +83,7 @@ const EN = {
       title: "Vectors (embedding)",
       ask: (w) => `Each piece is replaced by its vector: a row of numbers that was learned. Whose vector is most similar to that of “${w.token}”, in the whole vocabulary?`,
       right: (w) => `“${w.best}” is most similar: cosine ${w.similarity}, where 1 is the same direction.`,
-      explain: () => ["Nobody told the model what words mean.", "Pieces that occurred in similar places while it was trained have got similar vectors."],
+      explain: () => ["Nobody told the model what words mean.", "Pieces that occurred in similar places while it was trained have similar vectors."],
     },
     {
       title: "Positions",
@@ -266,7 +266,7 @@ const KO = {
       ask: () => "모델은 단어나 글자가 아니라, 배워 둔 목록에 있는 조각을 읽습니다. 이 문장은 몇 조각으로 잘릴까요?",
       right: (w) => `단어는 ${w.spaced}개이고 조각은 ${w.count}개입니다.`,
       explain: (w) => [
-        w.word ? `자주 나오는 단어는 한 조각이고, “${w.word}” 같은 단어는 ${w.parts}조각을 이어 붙입니다.` : "이 문장의 단어는 모두 자주 나와서 한 조각이고, 문장 부호도 조각입니다.",
+        w.word ? `자주 나오는 단어는 대개 한 조각이고, “${w.word}” 같은 단어는 ${w.parts}조각을 이어 붙입니다.` : "이 문장의 단어는 모두 자주 나와서 한 조각이고, 문장 부호도 조각입니다.",
         "드문 단어는 더 작은 조각으로 나누어 쓰므로, 거절되는 단어는 없습니다.",
       ],
     },
