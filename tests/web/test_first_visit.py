@@ -435,6 +435,9 @@ def test_a_korean_visitor_begins_with_korean(page: Page, shipped: Running) -> No
         visit(page, shipped, "", WORDS)
         assert page.evaluate("document.documentElement.lang") == "ko"
         assert page.evaluate("document.getElementById('model').value") == "enko-ko-en"
+        visit(page, shipped, "view=compare", "document.querySelector('#text2')")
+        assert page.evaluate("document.getElementById('model2').value") == "enko-ko-en"
+        page.wait("document.querySelectorAll('.twice .figure').length === 2")
     finally:
         page.command("Emulation.setUserAgentOverride", userAgent=agent, acceptLanguage="en-US")
         page.evaluate("localStorage.clear()")

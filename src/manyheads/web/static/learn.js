@@ -24,6 +24,11 @@ function style() {
 
 export function learn(page, models) {
   const language = () => document.documentElement.lang;
+  /** "Self-attention: a word in its sentence": the field's term, then the idea. */
+  function named({ term, title: told }) {
+    const plain = told[language()];
+    return term ? `${term[language()]}: ${plain[0].toLowerCase()}${plain.slice(1)}` : plain;
+  }
   const words = learnWords();
   const walkable = models.some((model) => model.looks && ["translate", "classify"].includes(model.request) && !model.words);
   const tab = (name, open) => h("button", { type: "button", class: "step", onclick: open }, name);
@@ -119,7 +124,7 @@ export function learn(page, models) {
     next.disabled = place === all.length - 1;
     const { map = null, layer = null, head = null, row = null } = idea?.figure ?? {};
     remember({ view: "learn", idea: all[place], ...(fresh ? { map, layer, head, row, column: null } : {}) });
-    heading.textContent = idea ? idea.title[language()] : t().errata;
+    heading.textContent = idea ? named(idea) : t().errata;
     sentence.textContent = idea ? idea.sentence[language()] : t().errataHint;
     formula.hidden = !idea;
     formula.replaceChildren(...(idea ? [equation(idea.math)] : []));
@@ -181,7 +186,7 @@ export function learn(page, models) {
     }
     if (stopped || walking) return;
     chosen.replaceChildren(
-      ...lessons.ideas.map((idea, i) => h("option", { value: idea.id }, `${i + 1}. ${idea.title[language()]}`)),
+      ...lessons.ideas.map((idea, i) => h("option", { value: idea.id }, `${i + 1}. ${named(idea)}`)),
       h("option", { value: ERRATA }, t().errata),
     );
     const known = recall("idea");

@@ -10,7 +10,7 @@ const RULES = [
   [/unusual words: (.*?)(?:; [a-z]|\. Check|$)/, (found) => ({ words: listed(found[1]) })],
   [/letters of another script/, () => ({ kind: "script" })],
   [/characters that the vocabulary does not have: (.*?)(?:; [a-z]|\. Check|$)/, (found) => ({ signs: listed(found[1]) })],
-  [/is unsure of this translation: .* probability of (\d+)%.* usually (\d+)%/, (found) => ({ sure: Number(found[1]) / 100, usual: Number(found[2]) / 100 })],
+  [/is unsure of this translation: .* probability of (\d+)%/, (found) => ({ sure: Number(found[1]) / 100 })],
   [/is unsure: the most probable class/, () => ({ kind: "classes" })],
   [/learned to describe/, () => ({ kind: "picture" })],
   [/learned to read/, () => ({ kind: "print" })],
@@ -22,7 +22,7 @@ const RULES = [
 
 /** What notes say of a sentence: new words and signs, how sure, and kinds of doubt; the rest as it is. */
 export function read(notes = []) {
-  const told = { words: [], signs: [], sure: null, usual: null, kinds: [], rest: [] };
+  const told = { words: [], signs: [], sure: null, kinds: [], rest: [] };
   for (const note of notes ?? []) {
     let known = false;
     for (const [pattern, make] of RULES) {
@@ -33,7 +33,7 @@ export function read(notes = []) {
       told.words.push(...(made.words ?? []));
       told.signs.push(...(made.signs ?? []));
       if (made.kind) told.kinds.push(made.kind);
-      if (made.sure !== undefined) Object.assign(told, { sure: made.sure, usual: made.usual });
+      told.sure ??= made.sure ?? null;
     }
     if (!known) told.rest.push(note);
   }

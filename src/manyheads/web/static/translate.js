@@ -7,7 +7,7 @@ import { isDocument, makeFiles } from "./files.js";
 import { say } from "/static/draw/language.js";
 import { makeLive } from "./live.js";
 import { isDoubtful, plain, read } from "./notes.js";
-import { cellText, debounced, h, modelChoice, percent, statusLine } from "./parts.js";
+import { cellText, debounced, firstOf, h, modelChoice, percent, shared, statusLine } from "./parts.js";
 import { recall, remember } from "./address.js";
 import { addToHistory, clearHistory, history, keep, kept } from "./store.js";
 import { makeEditor, makeThreads } from "./threads.js";
@@ -24,27 +24,21 @@ const SETTLED = 1500; // milliseconds after which a text belongs to the history
 const wordsOf = (text) =>
   [...text.matchAll(/\S+/gu)].map((found) => ({ begin: found.index, end: found.index + found[0].length, text: found[0] }));
 
-const reads = (language) => (model) => model.source === language;
-
 /** What is new among words, by its place, and what is gone, by the place that it stood before. */
 function changes(before, after) {
-  const rows = Array.from({ length: before.length + 1 }, () => new Array(after.length + 1).fill(0));
-  for (let i = before.length - 1; i >= 0; i--) {
-    for (let j = after.length - 1; j >= 0; j--) {
-      rows[i][j] = before[i] === after[j] ? rows[i + 1][j + 1] + 1 : Math.max(rows[i + 1][j], rows[i][j + 1]);
-    }
-  }
-  const [fresh, gone] = [new Set(), new Map()];
-  for (let [i, j] = [0, 0]; i < before.length || j < after.length; ) {
-    if (i < before.length && j < after.length && before[i] === after[j]) [i, j] = [i + 1, j + 1];
-    else if (j < after.length && (i === before.length || rows[i][j + 1] >= rows[i + 1][j])) fresh.add(j++);
-    else gone.set(j, [...(gone.get(j) ?? []), before[i++]]);
-  }
-  return { fresh, gone };
+  const [stays, held] = shared(before, after);
+  const gone = new Map();
+  let place = 0;
+  before.forEach((word, i) => {
+    while (place < after.length && !held[place]) place++;
+    if (stays[i]) place++;
+    else gone.set(place, [...(gone.get(place) ?? []), word]);
+  });
+  return { fresh: new Set([...after.keys()].filter((j) => !held[j])), gone };
 }
 
 export function translate(page, models) {
-  const choice = modelChoice(models, recall("model") ?? kept("model") ?? models.find(reads(document.documentElement.lang))?.name, changeModel, { missing: recall("model") });
+  const choice = modelChoice(models, recall("model") ?? kept("model") ?? firstOf(models).name, changeModel, { missing: recall("model") });
   const area = h("textarea", { id: "source", rows: 1, spellcheck: "false", autocapitalize: "off" });
   const editor = makeEditor(area);
   const sourceLabel = h("label", { for: "source" });
@@ -661,7 +655,7 @@ export function translate(page, models) {
       const [best] = found ?? [];
       const from = choice.model.source;
       if (!best || best.confidence < 60 || best.language === from) return drawKnown(detected.replaceChildren());
-      const fits = models.filter(reads(best.language));
+      const fits = models.filter((each) => each.source === best.language);
       const fit = fits.find((each) => each.target === from) ?? fits[0];
       const name = languageName(best.language);
       const act = () => choice.pick(fit.name, true, true);
