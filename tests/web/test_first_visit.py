@@ -370,6 +370,25 @@ def test_a_first_visit_is_quick(page: Page, shipped: Running) -> None:
     time.sleep(0.5)
     asked = [each.split("/api/v1/")[1] for each in page.requests if "/api/v1/" in each]
     assert asked == ["models", "translate/document", "translate"]  # no figure until it is unfolded
+    listed = page.evaluate(
+        "[...document.querySelectorAll('link[rel=modulepreload]')].map(e => e.getAttribute('href'))"
+    )
+    sent = {each.removeprefix(shipped.address) for each in page.requests if each.endswith(".js")}
+    assert sent == {*listed, "/static/page.js"}  # all at once, and nothing of another view
+
+
+def test_a_view_that_cannot_be_loaded_says_so(page: Page, shipped: Running) -> None:
+    """Where the server is gone meanwhile; trying again helps once it is back."""
+    visit(page, shipped, "model=multi30k-en-de&text=A+dog.", SETTLED)
+    learn = "[...document.querySelectorAll('#head nav button')].find(e => e.innerText === 'Learn')"
+    page.command("Network.setBlockedURLs", urls=["*/learn.js"])
+    page.evaluate(f"{learn}.click()")
+    page.wait("document.querySelector('#page > .status.wrong')")
+    assert "does not answer" in text_of(page, "#page > .status.wrong")
+    page.command("Network.setBlockedURLs", urls=[])
+    page.click("#page > .status.wrong button")
+    page.wait("document.querySelector('.path-card')")
+    page.problems.clear()  # the browser notes what was blocked
 
 
 def test_a_note_is_in_plain_words(page: Page, shipped: Running) -> None:

@@ -1,7 +1,7 @@
 // A path that asks, and the book of ideas: each a screen with a sentence, its equation, a live figure and
 // its code.
 
-import { get } from "./api.js";
+import { get, load } from "./api.js";
 import { makeFigure } from "./figure.js";
 import { learnWords } from "./learn.words.js";
 import { h, imageUrl, title } from "./parts.js";
@@ -89,7 +89,11 @@ export function learn(page, models) {
     press("path");
     figure.clear();
     remember({ view: "learn", idea: null, map: null, layer: null, head: null, row: null, column: null });
-    walking = Promise.all([import("./path.js"), style()]).then(([module]) => (stopped ? null : module.path(page, models)));
+    walking = Promise.all([load("/static/path.js"), style()]).then(([module]) => (stopped ? null : module.path(page, models)));
+    walking.catch((error) => {
+      walking = null;
+      if (!stopped) page.append(h("p", { class: "status wrong", role: "alert" }, error.message));
+    });
   }
 
   async function openBook(fresh) {
