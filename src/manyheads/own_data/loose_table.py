@@ -57,7 +57,7 @@ _TEXTS = (
 Rows = list[tuple[int, list[str]]]  # each with its line or number
 _NAMES = {"label", "labels", "class", "category", "sentiment", "intent", "score", "comment", "note"}
 _NAMES |= {"notes", "domain", "file", "name", "number", "date", "url", "caption", "quality"}
-_MARK = re.compile(r" *(?:=>|->|\u2192) *|(?<=\S) {3,}(?=\S)")
+_MARK = re.compile(r"(?<! ) *(?:=>|->|\u2192) *|(?<=\S) {3,}(?=\S)")
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
