@@ -108,9 +108,9 @@ class Page:
 
     def visit(self, address: str, until: str) -> None:
         """Open the page of a server, and wait until a condition is true."""
-        self.problems.clear()
-        self.requests.clear()
         self.command("Page.navigate", url="about:blank")
+        self.problems.clear()  # what the page before did last is not of this one
+        self.requests.clear()
         self.command("Page.navigate", url=address)
         self.wait(until)
 

@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -58,6 +59,13 @@ def test_the_source_is_found() -> None:
     assert {"nn/attention/attention.py", "models/vit.py", "decode/beam.py", "errors.py"} <= set(
         FILES
     )
+
+
+def test_file_names_say_which_file() -> None:
+    """One name, one file, but where folders are alike: tasks, engines, commands, routes."""
+    alike = ("tasks/", "engines/", "cli/", "web/routes/")
+    own = Counter(Path(name).name for name in FILES if not name.startswith(alike))
+    assert {name for name, count in own.items() if count > 1} == {"__init__.py"}
 
 
 def test_json_is_written_in_one_place() -> None:

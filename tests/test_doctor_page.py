@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from manyheads.doctor import curves, finding, learned, outputs, run_batches, weights
+from manyheads.doctor import curves, finding, learned, output_habits, run_batches, weights
 from manyheads.doctor import image_leakage as image_leaks
 from manyheads.doctor import text_leakage as leaks
 from manyheads.generation.output_monitor import SIGNS
@@ -45,5 +45,5 @@ def test_the_thresholds_of_the_page() -> None:
     assert (weights.HARDLY, weights.SMALL_STEP, weights.LARGE_STEP) == (0.1, 0.005, 0.3)
     assert (SOURCE_GAIN, run_batches.HALF, learned.ONE_ANSWER) == (0.05, 0.5, 0.95)
     assert (heads.SILENT, heads.UNIFORM, heads.ONE_TOKEN, heads.ALIKE) == (0.01, 0.99, 0.95, 0.02)
-    assert (outputs.SHORT, outputs.LONG) == (0.85, 1.15)
+    assert (output_habits.SHORT, output_habits.LONG) == (0.85, 1.15)
     assert (leaks.SOME, leaks.MANY, leaks.GIVEN, image_leaks.TOLD) == (0.01, 0.10, 0.10, 0.95)

@@ -34,9 +34,8 @@ def commands(page: str) -> list[list[str]]:
     return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("manyheads")]
 
 
-ANSWERING = [
-    call for call in commands("README.md") if call[0] not in ("train", "evaluate", "serve")
-]
+OF_RUNS = ("train", "evaluate", "serve", "compare")  # that the reader has
+ANSWERING = [call for call in commands("README.md") if call[0] not in OF_RUNS]
 # Answers that a person accepts, by the command without its quotation marks.
 ACCEPTED = {
     "translate I will call you back tomorrow.": "^Ich rufe dich morgen zurück.$",

@@ -121,6 +121,18 @@ def test_a_recipe(call: Call, tmp_path: Path) -> None:
 # --- --fix --------------------------------------------------------------------------------------
 
 
+def test_sides_named_the_wrong_way_round(call: Call, tmp_path: Path) -> None:
+    """Said once; what is written is turned, and nothing is dropped as another language."""
+    pairs = [("This is what they have now.", "Luisa singt nun."), ("We are here.", "Wir sind da.")]
+    lines = [f"{one} {n}\t{other} {n}\n" for n in range(30) for one, other in pairs]
+    (tmp_path / "a.tsv").write_text("".join(lines), encoding="utf-8")
+    answer = call("check-data", "a.tsv", "--source", "de", "--target", "en", "--fix", "b.tsv")
+    assert (answer.code, answer.out.count("[swapped-sides]")) == (1, 1)
+    assert "60 pairs kept, 60 of them changed; 0 dropped" in answer.out
+    turned = [f"{line[1]}\t{line[0]}" for line in (each.rstrip("\n").split("\t") for each in lines)]
+    assert (tmp_path / "b.tsv").read_text(encoding="utf-8").splitlines()[-60:] == turned
+
+
 def test_fix_writes_what_is_left_and_a_log(call: Call, damaged: Path, tmp_path: Path) -> None:
     """The cleaned corpus has no finding; the log has a line for each change; the input stays."""
     before = {path: path.read_bytes() for path in damaged.parent.iterdir()}

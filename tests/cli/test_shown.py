@@ -2,6 +2,7 @@
 
 import io
 import sys
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -44,6 +45,23 @@ def test_a_bar_shows_the_time_left(bar: ProgressBar, monkeypatch: pytest.MonkeyP
         shown.append(bar._bar.tasks[0].description)
         now += 10
     assert shown == ["", "30 s left", "1 min 40 s left", "0 s left"]
+
+
+def test_a_bar_moves_before_the_first_step(bar: ProgressBar) -> None:
+    """Learning a vocabulary takes long; without a step, nothing is left of the bar."""
+    screen = bar.console.file
+
+    def drawn() -> str:
+        screen.flush()
+        return screen.buffer.getvalue().decode()  # type: ignore[attr-defined]
+
+    with bar:
+        bar.say("learning a vocabulary")
+        end = time.monotonic() + 10
+        while drawn().count("0:00:00") < 3 and time.monotonic() < end:
+            time.sleep(0.05)
+    assert drawn().count("0:00:00") >= 3
+    assert not bar._bar.tasks[0].visible
 
 
 def test_where_there_is_no_terminal_there_is_no_bar(capsys: pytest.CaptureFixture[str]) -> None:

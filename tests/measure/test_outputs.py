@@ -187,6 +187,12 @@ def test_the_page_sorts_and_filters(tmp_path: Path) -> None:
         assert page.evaluate(look) == f"manyheads look pets {tmp_path}/out/images/000001.png"
         assert page.evaluate("document.querySelector('tbody img').naturalWidth") == 6
         assert "image 1 <b>" in page.evaluate("document.querySelector('tbody').textContent")
+        heads = "[...document.querySelectorAll('th')].map(head => head.textContent)"
+        assert all(page.evaluate(heads))
+        assert page.evaluate("Boolean(document.querySelector('main h1'))")
+        page.size(390, 800)
+        wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        assert page.evaluate(wide) == 0
         assert page.problems == []
         assert [each for each in page.requests if not each.startswith(("file:", "data:"))] == []
 

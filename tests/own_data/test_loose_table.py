@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from manyheads.data.documents.office import XLSX
-from manyheads.errors import ManyheadsError
+from manyheads.errors import DataError, ManyheadsError
 from manyheads.own_data.columns import find_roles
 from manyheads.own_data.loose_table import read_table
 
@@ -47,12 +47,66 @@ def lines(separator: str = "\t", end: str = "\n") -> str:
         + "".join(lines().splitlines(keepends=True)[1:]).encode("cp1252"),
         json.dumps([{"src": one, "tgt": other} for one, other in PAIRS]),
         "".join(json.dumps({"translation": {"en": o, "de": d}}) + "\n" for o, d in PAIRS),
+        "".join(json.dumps(pair) + "\n" for pair in PAIRS),
+        json.dumps({"version": 1, "data": [{"src": one, "tgt": other} for one, other in PAIRS]}),
+        json.dumps(dict(PAIRS), indent=1),
+        "sep=;\r\nsource;target\r\n" + lines(";", "\r\n"),
+        lines(" => "),
+        lines("     "),
     ],
 )
 def test_the_same_pairs_in_any_form(tmp_path: Path, content: str | bytes) -> None:
     """Header, separator, quotes, line ends and encoding are seen, and are no part of a text."""
     table = read_table(written(tmp_path, content, "pairs.txt"))
     assert [cells for _, cells in table.rows] == ROWS
+
+
+def test_quoted_cells_with_line_ends_and_escapes(tmp_path: Path) -> None:
+    """As spreadsheets and programs write them."""
+    rows = [[f"Yes, {n}.\nOr no?", f"Ja, {n}.\nOder nein?"] for n in range(9)]
+    text = "".join(f'"{one}","{other}"\n' for one, other in rows)
+    assert [cells for _, cells in read_table(written(tmp_path, text, "a.csv")).rows] == rows
+    text = "".join(f'"He said \\"no\\", {n}.","Nein, {n}."\n' for n in range(9))
+    table = read_table(written(tmp_path, text, "b.csv"))
+    assert table.rows[3][1] == ['He said "no", 3.', "Nein, 3."]
+
+
+def test_a_name_above_labels_is_a_header(tmp_path: Path) -> None:
+    """In any language: it is not among the labels."""
+    rows = "".join(f"문장이 {n}개 있다,{'긍정' if n % 2 else '부정'}\n" for n in range(30))
+    assert read_table(written(tmp_path, "말,기분\n" + rows, "a.csv")).header == ["말", "기분"]
+    assert read_table(written(tmp_path, "말이 있다,부정\n" + rows, "a.csv")).header == []
+
+
+def test_the_korean_encoding_of_windows(tmp_path: Path) -> None:
+    """CP949 has all syllables; quotes of Windows-1252, Hangul to CP949, stay quotes."""
+    rows = [
+        ["Tom did it.", "똠방각하와 펲시를 톰이 했습니다."],
+        ["Yes.", "네."],
+        ["No.", "아니요."],
+    ]
+    text = "영어,한국어\r\n" + "".join(f"{one},{other}\r\n" for one, other in rows)
+    table = read_table(written(tmp_path, text.encode("cp949"), "말뭉치.csv"))
+    assert ([cells for _, cells in table.rows], table.header) == (rows, ["영어", "한국어"])
+    assert [each.kind for each in table.findings] == ["encoding", "windows-line-ends", "header"]
+    quoted = "It’s “so”\tça\n" * 5
+    table = read_table(written(tmp_path, quoted.encode("cp1252"), "quotes.tsv"))
+    assert table.rows[0][1] == ["It’s “so”", "ça"]
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("Good morning.\tДоброе утро.\n", "cp1251"),
+        ("Good morning, Tom.\tおはようございます、トム。\n", "cp932"),
+        ("Good morning, Tom.\tおはようございます、トム。\n", "euc_jp"),
+        ("It is very cold today.\t今天天气很冷，我们在家。\n", "gb18030"),
+    ],
+)
+def test_an_encoding_that_is_not_known(tmp_path: Path, text: str, encoding: str) -> None:
+    """Refused with what converts it, in place of pairs of accents and signs."""
+    with pytest.raises(DataError, match="iconv -f CP1251 -t UTF-8"):
+        read_table(written(tmp_path, (text * 20).encode(encoding), "a.tsv"))
 
 
 @pytest.mark.parametrize(
@@ -150,6 +204,12 @@ def test_a_workbook(tmp_path: Path) -> None:
         ("a.zip", b"PK\x03\x04" + bytes(50), "ZIP archive"),
         ("a.txt", b"%PDF-1.7 ...", "PDF"),
         ("a.tsv", b"x " * (1 << 20), "endless-line"),
+        ("a.bz2", b"BZh91AY" + bytes(50), "bunzip2"),
+        ("a.po", b'# of an app\nmsgid ""\nmsgstr ""\n', "po2csv"),
+        ("a.yaml", b"- en: Yes.\n  de: Ja.\n", "YAML"),
+        ("a.srt", b"1\n00:00:01,000 --> 00:00:02,000\nYes.\n", "subtitles"),
+        ("coco.json", b'{"images": [{"id": 1}], "annotations": [{"id": 1}]}', "COCO"),
+        ("keys.json", b'{"menu.open": "Open the file", "menu.quit": "Quit"}', "one JSON object"),
         ("a.html", b"<!DOCTYPE html><html><p>a\tb", "HTML"),
         ("a.json", b'{"data":\n [1, 2]}', "one JSON object .data."),
         ("a.xlsx", b"PK\x03\x04" + bytes(50), "a.xlsx"),

@@ -17,6 +17,7 @@ from manyheads.errors import DataError, RecipeError, UsageError
 from manyheads.fit import pace
 from manyheads.fit.run_training import train
 from manyheads.own_data.own_data import prepare
+from manyheads.own_data.picture_files import find_pictures
 from manyheads.own_data.prepared import Options, Prepared, write
 from manyheads.predict.load import load
 from manyheads.project.base_recipe import read_recipe
@@ -231,6 +232,44 @@ def test_captions(tmp_path: Path) -> None:
     changes = ("train.steps=2", "train.validate_every=2", "train.warmup=1")
     line = train(tmp_path / "mine.toml", *changes, out=tmp_path / "run")
     assert line["images"] == len(prepared.files["val.jsonl"].splitlines())
+
+
+def test_a_column_for_each_class(tmp_path: Path) -> None:
+    """With 1 where an image is of it; several make several classes."""
+    folder = photos(tmp_path / "in", 4, "{colour}{number:02d}.png")
+    names = sorted(each.name for each in folder.iterdir())
+    lines = ["file,warm,cold", *(f"{name},{n % 2},{1 - n % 2}" for n, name in enumerate(names))]
+    (folder / "labels.csv").write_text("\n".join(lines) + "\n")
+    found = find_pictures(folder, ())
+    assert [each.labels for each in found.pictures[:2]] == [("cold",), ("warm",)]
+    assert not found.multi_label
+    (folder / "labels.csv").write_text("\n".join([*lines[:2], f"{names[1]},1,1", *lines[3:]]))
+    found = find_pictures(folder, ())
+    assert (found.multi_label, found.pictures[1].labels) == (True, ("warm", "cold"))
+
+
+def test_numbers_of_another_table_name_no_images(tmp_path: Path) -> None:
+    """A table beside the folder, most of whose rows have no image."""
+    for number, colour in enumerate(COLOURS):
+        photo(tmp_path / "in" / f"{number}.png", colour, number)
+    (tmp_path / "pairs.csv").write_text("id,text\n" + "".join(f"{n},a b\n" for n in range(50)))
+    with pytest.raises(DataError, match="nothing says of which class"):
+        find_pictures(tmp_path / "in", ())
+
+
+def test_captions_that_repeat_with_images_in_a_folder_beside(tmp_path: Path) -> None:
+    """They are named as captions, so they are no classes; the folder is found by its images."""
+    photos(tmp_path / "photos", 5, "{colour}{number:02d}.png")
+    photos(tmp_path / "older", 2, "{colour}{number:02d} old.png")
+    names = [f"{colour}{number:02d}.png" for colour in COLOURS for number in range(5)]
+    lines = [{"file": name, "caption": f"it is {name[:3]}"} for name in names]
+    path = tmp_path / "list.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    found = find_pictures(path, ())
+    assert (found.captions, len(found.pictures), found.findings) == (True, len(names), [])
+    path.write_text(json.dumps({"file": "gone.png", "caption": "it is gone"}) + "\n")
+    with pytest.raises(DataError, match=r"gone\.png.* Give the folder of the images, with the"):
+        find_pictures(path, ())
 
 
 def test_captions_beside_images_and_by_language(tmp_path: Path) -> None:

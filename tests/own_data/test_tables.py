@@ -4,6 +4,7 @@ import re
 import tomllib
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,11 +12,12 @@ import torch
 from benchmarks.messy_pairs import plant
 from manyheads.data.text.exclusion import normalised
 from manyheads.data.text.formats import Pair, read_pairs
-from manyheads.errors import DataError, UsageError
+from manyheads.errors import DataError, MissingExtraError, UsageError
 from manyheads.fit import pace
 from manyheads.fit.observer import SilentObserver
 from manyheads.fit.run_training import train
-from manyheads.own_data import speed
+from manyheads.own_data import speed, tables, text_recipe
+from manyheads.own_data.continued import General
 from manyheads.own_data.own_data import prepare
 from manyheads.own_data.prepared import Options, Prepared, recipe_path, write
 from manyheads.predict.load import load
@@ -127,6 +129,19 @@ def test_too_few_says_what_was_dropped(tmp_path: Path) -> None:
         prepared(tmp_path, table(sentences(1) * 90))
 
 
+def test_lines_by_turns_in_two_languages_are_no_text(tmp_path: Path) -> None:
+    """They are pairs that somebody wrote below each other: said, and how to join them."""
+    text = "".join(f"The house is not here {n}.\n나는 집에 {n}번 갔다.\n\n" for n in range(30))
+    with pytest.raises(DataError, match=r"en and ko by turns.* paste - - > pairs\.tsv"):
+        prepared(tmp_path, text, "both.txt")
+
+
+def test_an_address_is_downloaded_first(tmp_path: Path) -> None:
+    """It is no path."""
+    with pytest.raises(UsageError, match="is an address: download"):
+        prepare("https://example.org/pairs.tsv", tmp_path / "mine", Options())
+
+
 def test_turned_pairs_are_one_finding(tmp_path: Path) -> None:
     """Whichever of the two ways of seeing them found a pair: by its words, or by its language."""
     pairs = [("The house is not from here, I see.", "Das Haus ist nicht von hier, ich sehe.")]
@@ -137,6 +152,28 @@ def test_turned_pairs_are_one_finding(tmp_path: Path) -> None:
     found = prepared(tmp_path, table([*many, *((other, one) for one, other in many[:4]), *few]))
     assert [each.kind for each in found.findings].count("swapped-sides") == 1
     assert counts(found)["swapped-sides"] == 5
+
+
+@pytest.mark.parametrize(
+    ("first", "columns"),
+    [("", ("de=1", "en=2")), ("de\ten\n", ())],
+)
+def test_a_table_whose_sides_are_named_wrong(
+    tmp_path: Path, first: str, columns: tuple[str, ...]
+) -> None:
+    """All of it is turned, and said once; no pair is lost, whichever language it shows."""
+    pairs = [
+        ("The house is not from here, I see.", "Das Haus ist nicht von hier, ich sehe."),
+        ("Dogs bark.", "Hunde bellen."),
+        ("This is what they have.", "Luisa singt."),
+    ]
+    many = [(f"{one[:-1]} {n}.", f"{other[:-1]} {n}.") for n in range(40) for one, other in pairs]
+    found = prepared(tmp_path, first + table(many), columns=columns)
+    assert [(each.kind, each.count) for each in found.findings if "sides" in each.kind] == [
+        ("swapped-sides", len(many))
+    ]
+    kept = rows(found, "train.tsv", "val.tsv", "test.tsv")
+    assert sorted(kept) == sorted((other, one) for one, other in many)
 
 
 @pytest.mark.parametrize(
@@ -238,12 +275,38 @@ def test_general_pairs_are_mixed_in(tmp_path: Path) -> None:
     held = {normalised(one) for one, _ in rows(found, "val.tsv", "test.tsv")}
     assert not held & {normalised(one) for one, _ in rows(found, "general.tsv")}
     assert len(rows(found, "general-val.tsv")) == 300
+    assert [line for line in found.expect if "on yours and on the general" in line]
+
+
+def test_nothing_general_is_promised_where_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The data of the model may be elsewhere."""
+    monkeypatch.setattr(tables, "general_pairs", lambda *_: General((), (), "no such file"))
+    chosen: dict[str, Any] = {"columns": ("en=1", "ko=2"), "hardware": "gpu"}
+    found = prepared(tmp_path, _dates(60), start="date-en-ko", **chosen)
+    assert "general" not in tomllib.loads(found.recipe)["data"]
+    assert "training ends with the scores before and after, on yours" in found.expect
 
 
 def _dates(count: int) -> str:
     from manyheads.data.synthetic.dates import generate
 
     return table([(pair.source, pair.target) for pair in generate("train", size=count)])
+
+
+def test_without_the_package_that_bleu_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Korean is scored by chrF alone, and the recipe says what is missing."""
+
+    def missing(*_: object) -> None:
+        raise MissingExtraError(package="mecab-ko", extra="korean")
+
+    monkeypatch.setattr(text_recipe, "TEXT_METRICS", {"bleu": missing})
+    found = prepared(tmp_path, _dates(60), columns=("en=1", "ko=2"), hardware="gpu")
+    assert tomllib.loads(found.recipe)["evaluate"]["metrics"] == ["chrf"]
+    assert "manyheads[korean]" in found.recipe
 
 
 def test_another_language_than_the_model(tmp_path: Path) -> None:

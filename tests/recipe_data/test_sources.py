@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from manyheads.data.augment.text_noise import TextNoise
 from manyheads.data.text.corpus import Corpus
 from manyheads.errors import NotFoundError, RecipeError
 from manyheads.project.paths import allow
@@ -13,7 +14,7 @@ from manyheads.recipe_data.pair_splits import (
     find_corpus,
     read_corpus,
     training_corpus,
-    with_joined_pairs,
+    with_more_pairs,
 )
 from manyheads.recipe_data.text_data import PairData
 
@@ -86,8 +87,12 @@ def test_generated_data_stand_alone(tmp_path: Path) -> None:
 def test_joined_pairs_stand_behind_the_others(tmp_path: Path) -> None:
     """They are of no line; the others keep theirs."""
     (tmp_path / "a.tsv").write_text("One.\tEins.\nTwo.\tZwei.\n")
-    corpus = with_joined_pairs(training_corpus(data(tmp_path, train="a.tsv")), 0.5, seed=1)
+    table = data(tmp_path, train="a.tsv")
+    corpus = with_more_pairs(training_corpus(table), TextNoise(joined=0.5), table, seed=1)
     assert isinstance(corpus, Corpus)
     assert len(corpus.source) == 3
     assert corpus.describe([1]).endswith("line 2")
     assert corpus.describe([2]).endswith("line 0")
+    many = with_more_pairs(training_corpus(table), TextNoise(numbers=1.0), table, seed=1)
+    assert [(english[-1], german[-1]) for english, german in many.pairs()] == [(".", ".")] * 3
+    assert many.describe([2]).endswith("line 0")

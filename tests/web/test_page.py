@@ -420,6 +420,13 @@ def test_a_head_shows_how_it_computed(page: Page, shipped: Running) -> None:
         "document.querySelector('.keys .token').style.backgroundColor]"
     )
     assert colours[0] == colours[1]
+    asked = len(page.requests)
+    page.prefer(prefers_color_scheme="dark")
+    page.wait(
+        f"document.querySelector('.computed tbody tr').children[3].style.backgroundColor "
+        f"!== {json.dumps(colours[0])}"
+    )
+    assert page.requests[asked:] == []  # another theme is no other question
     page.click(".kinds .attention", 1)
     assert "Hold a word" in text_of(page, ".computed")
     page.evaluate("document.querySelector('.queries .token').focus()")
@@ -615,6 +622,8 @@ def test_learn_is_a_walk(page: Page, shipped: Running) -> None:
     page.wait("document.querySelector('.code li')")
     ideas = page.evaluate("[...document.getElementById('idea').options].map(each => each.value)")
     assert len(ideas) >= 13
+    named = page.evaluate("[...document.getElementById('idea').options].map(e => e.textContent)")
+    assert "5. Self-attention: a word in its sentence" in named  # the field's term, then the idea
     figure = (
         "document.querySelector('.look .figure')?.checkVisibility() "
         "|| document.querySelector('.look .drawer .panel canvas, .look .drawer .panel svg, "
@@ -651,7 +660,9 @@ def test_learn_restores_and_speaks_korean(page: Page, shipped: Running) -> None:
     page.wait(DRAWN)
     assert page.evaluate("document.querySelector('.queries .lit').dataset.index") == "3"
     page.click(".settings button", 0)
-    page.wait("document.querySelector('.idea')?.textContent === '원문에게 묻기'")
+    page.wait(
+        "document.querySelector('.idea')?.textContent === '인코더-디코더 어텐션: 원문에게 묻기'"
+    )
     page.wait(DRAWN)
     page.click(".settings button", 0)
     page.wait("document.documentElement.lang === 'en'")

@@ -341,3 +341,29 @@ def test_an_idea_on_a_sentence_of_ones_own(page: Page, shipped: Running) -> None
     page.wait(
         "document.querySelector('.look .drawer .panel') && !document.querySelector('.under.old')"
     )
+
+
+def test_letters_in_bytes_are_pieces_too(page: Page, shipped: Running) -> None:
+    """A syllable outside the vocabulary: its bytes are counted, and said to be such."""
+    text = "나는 아홉 시에 집에 가고 싶어."
+    open_path(page, shipped, text=text, model={"text": "enko-ko-en"})
+    view = shipped.client.post("/api/v1/look", json={"model": "enko-ko-en", "text": text}).json()
+    assert any(token.startswith("<0x") for token in view["source"])
+    assert int(right(page, 1)) == len(view["source"]) - 1
+    assert "bytes, such as <0x" in page.evaluate("document.querySelector('.path-card').innerText")
+
+
+def test_names_in_the_plane_do_not_cover_each_other(page: Page, shipped: Running) -> None:
+    open_path(page, shipped, text="The animal did not cross the street because it was too tired.")
+    right(page, 2)
+    boxes = page.evaluate(
+        "[...document.querySelectorAll('.path-plane span')].map(each => "
+        "{ const b = each.getBoundingClientRect(); return [b.left, b.right, b.top, b.bottom]; })"
+    )
+    deep = [
+        min(a[1], b[1]) - max(a[0], b[0])
+        for i, a in enumerate(boxes)
+        for b in boxes[:i]
+        if min(a[3], b[3]) - max(a[2], b[2]) > 4
+    ]
+    assert max(deep) < 2

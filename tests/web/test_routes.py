@@ -332,17 +332,29 @@ def test_texts_of_one_request_count_as_one_document() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "language"), [("안녕하세요", "ko"), ("The dog is in the house.", "en")]
+    ("text", "language", "sure"),
+    [
+        ("안녕하세요", "ko", True),
+        ("The dog is in the house.", "en", True),
+        ("La vie est belle et je ne sais pas.", "fr", False),  # not served, as the next two
+        ("Καλημέρα", "el", True),
+        ("Доброе утро", "ru", False),  # or another one in these letters
+        ("123 ...", "en", None),
+    ],
 )
-def test_detect(client: httpx.Client, text: str, language: str) -> None:
-    """By letters and frequent words."""
-    found = client.post("/detect", json={"q": text}).json()
-    assert found[0]["language"] == language
+def test_detect(client: httpx.Client, text: str, language: str, sure: bool | None) -> None:
+    """By letters and frequent words; confidence is none where there is no letter."""
+    best, *others = client.post("/detect", json={"q": text}).json()
+    confidence = best["confidence"]
+    assert best["language"] == language
+    assert (None if confidence == 0 else confidence > 60) == sure
+    assert all(0 < each["confidence"] <= confidence for each in others)
 
 
 def test_deepl(client: httpx.Client) -> None:
     """Several texts; tags are kept, and those to be ignored with their content."""
     text = '<p>A man in a <x id="1">blue</x> shirt.</p>'
+    before = client.get("/v2/usage").json()["character_count"]
     found = ask(
         client,
         "/v2/translate",
@@ -364,7 +376,9 @@ def test_deepl(client: httpx.Client) -> None:
     assert codes == {"KO", "DE", "EN"}
     body = client.request("GET", "/v2/languages", json={"type": "target"})
     assert {each["language"] for each in body.json()} == codes
-    assert client.get("/v2/usage").json()["character_count"] == 0
+    billed = sum(each["billed_characters"] for each in found["translations"])
+    assert client.get("/v2/usage").json()["character_count"] == before + billed
+    assert billed == len(text) + len(SENTENCE)
 
 
 def test_every_protocol_carries_notes(client: httpx.Client) -> None:

@@ -10,15 +10,16 @@ import httpx
 from manyheads.web.app import STATIC, HashedFiles
 from tests.web.running import Running
 
-FIRST_VISIT = 130_000  # bytes of scripts and styles
+FIRST_VISIT = 60_000  # bytes of scripts and styles
+LATER = ("draw/look", "compare", "learn", "path", "picture", "search")  # come when they are opened
 IMPORT = re.compile(r'^(?:import|\} from|export)\b[^;"]*"(/|\./)([\w/.-]+\.js)"', re.MULTILINE)
 SENTENCE = {"model": "multi30k-en-de", "text": "A man is cleaning a window.", "form": "page"}
 
 
-def visited(client: httpx.Client) -> dict[str, httpx.Response]:
+def visited(client: httpx.Client, *later: str) -> dict[str, httpx.Response]:
     """What a browser asks for to show the page: the page, and all that files name or import."""
     found: dict[str, httpx.Response] = {}
-    waiting = ["/"]
+    waiting = ["/", *(f"/static/{name}.js" for name in later)]
     while waiting:
         path = waiting.pop()
         if path in found:
@@ -31,17 +32,18 @@ def visited(client: httpx.Client) -> dict[str, httpx.Response]:
             for start, name in IMPORT.findall(found[path].text if path.endswith(".js") else "")
         ]
         if path == "/":
-            waiting += re.findall(r'(?:src|href)="(/[^"]+)"', found[path].text)
+            waiting += re.findall(r'(?:src|href)="(/static/[^"]+)"', found[path].text)
     return found
 
 
 def test_the_first_visit(client: httpx.Client) -> None:
     """All that is asked for before something is drawn, as its bytes were counted."""
     found = visited(client)
-    assert {"/static/page.js", "/static/draw/look.js", "/static/figure.js"} <= set(found)
+    assert {"/static/page.js", "/static/translate.js", "/static/figure.js"} <= set(found)
+    assert not {f"/static/{name}.js" for name in LATER} & set(found)
     assert sum(each.num_bytes_downloaded for each in found.values()) <= FIRST_VISIT
     large = [path for path, each in found.items() if len(each.content) > 1000]
-    assert len(large) > 20
+    assert len(large) > 12
     for path in large:
         assert found[path].headers["content-encoding"] == "gzip", path
         assert found[path].headers["vary"] == "Accept-Encoding"
@@ -49,7 +51,7 @@ def test_the_first_visit(client: httpx.Client) -> None:
 
 def test_a_reload_sends_nothing(client: httpx.Client) -> None:
     """Each file is asked about by the hash of what the browser has; other contents are sent."""
-    for path, first in visited(client).items():
+    for path, first in visited(client, *LATER).items():
         assert first.headers["cache-control"] == "no-cache"
         again = client.get(path, headers={"If-None-Match": first.headers["etag"]})
         assert (again.status_code, again.content) == (304, b""), path

@@ -1,11 +1,11 @@
 """Check images, with classes or with texts, by their names or those of a recipe."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from pydantic import ValidationError
 
@@ -26,9 +26,9 @@ from manyheads.errors import DataError, UsageError
 from manyheads.files import expand_user
 from manyheads.project.base_recipe import read_recipe
 from manyheads.project.paths import find_recipe, here
-from manyheads.recipe_data.caption_data import CaptionData, CaptionRecipe
+from manyheads.recipe_data.caption_data import CaptionData
 from manyheads.recipe_data.caption_splits import find_captioned
-from manyheads.recipe_data.image_data import ImageRecipe, LabelledImageData
+from manyheads.recipe_data.image_data import ImageData, ImageRecipe
 from manyheads.recipe_data.image_splits import find_images
 
 FILES = {".tar", *SUFFIXES}  # that hold images, and never text
@@ -54,46 +54,72 @@ def _naming_parameters() -> Iterator[None]:
         raise kind(_KEY.sub(r"`\1`", str(error))) from error
 
 
+class _Way(NamedTuple):
+    """How images are found, looked at and reported: those with classes, or those with texts."""
+
+    find: Callable[[str, Any], Any]
+    hold_out: Callable[..., tuple[Any, Any]]
+    look: Callable[..., Any]
+    report: Callable[..., Checked]
+    held_out: str  # their name
+
+
+def _way(data: ImageData) -> _Way:
+    if data.has_captions:
+        held_out = "{0.hold_out:,} images of {0.train}"
+        return _Way(find_captioned, hold_out_captioned, look_at_captions, _report_texts, held_out)
+    return _Way(find_images, hold_out, look, _report, "{0.hold_out:,} held out of {0.train}")
+
+
 def check_images(
-    names: Sequence[str], *, test: str | None = None, valid: str | None = None, **columns: Any
+    names: Sequence[str], data: ImageData, *, test: str | None = None, valid: str | None = None
 ) -> Iterator[Checked]:
     """Check sets of images, also against the splits that they must not overlap with.
 
-    `columns` are keys of the [data] table: image, label and multi_label.
+    `data` says in which columns, languages and folder they are.
     """
-    data = LabelledImageData(train="", **columns)
+    way = _way(data)
 
-    def seen(name: str) -> Seen:
+    def seen(name: str) -> Any:
         with _naming_parameters():
-            found = find_images(here(name), data)
-        return look(found)
+            found = way.find(here(name), data)
+        return way.look(found)
 
     others = {"test": test, "valid": valid}
     held_out = {split: seen(name) for split, name in others.items() if name is not None}
     for name in names:
-        yield _check(name, seen(name), held_out)
+        yield way.report(name, seen(name), held_out)
 
 
-def check_image_recipe(name: str) -> Iterator[Checked]:
+def check_image_recipe(name: str, *, captions: bool) -> Iterator[Checked]:
     """Check the images of a recipe: training against validation and test, these by themselves."""
     recipe = cast(ImageRecipe, read_recipe(find_recipe(name)))
-    if not recipe.data.has_images:
-        raise UsageError(f"The recipe {name!r} does not train on images: leave out `images`.")
     data = recipe.data
-    train, sets = find_images(data.train, data), {}
+    if captions and not data.has_captions:
+        raise UsageError(
+            f"The recipe {name!r} does not train on images with texts: leave out `captions`."
+        )
+    if not captions and not data.has_images:
+        raise UsageError(f"The recipe {name!r} does not train on images: leave out `images`.")
+    if isinstance(data, CaptionData) and data.drawn:
+        raise UsageError(
+            f"The recipe {name!r} draws its images from texts, so there are none to check."
+        )
+    way = _way(data)
+    train, sets = way.find(data.train, data), {}
     if data.valid is not None:
-        sets["valid"] = find_images(data.valid, data)
+        sets["valid"] = way.find(data.valid, data)
     elif data.hold_out:
-        train, sets["valid"] = hold_out(train, data.hold_out, data.random_state)
+        train, sets["valid"] = way.hold_out(train, data.hold_out, data.random_state)
     if data.test is not None:
-        sets["test"] = find_images(data.test, data)
-    held_out = {split: look(images, recipe.image) for split, images in sets.items()}
-    yield _check(data.train, look(train, recipe.image), held_out)
+        sets["test"] = way.find(data.test, data)
+    held_out = {split: way.look(images, recipe.image) for split, images in sets.items()}
+    yield way.report(data.train, way.look(train, recipe.image), held_out)
     for split, seen in held_out.items():
-        yield _check(getattr(data, split) or f"{data.hold_out:,} held out of {data.train}", seen)
+        yield way.report(getattr(data, split) or way.held_out.format(data), seen)
 
 
-def _check(name: str, seen: Seen, held_out: Mapping[str, Seen] | None = None) -> Checked:
+def _report(name: str, seen: Seen, held_out: Mapping[str, Seen] | None = None) -> Checked:
     images = seen.images
     counts = {"images": len(images), "classes": len(images.classes)}
     classes = f", {len(images.classes)} classes" if images.classes else ""
@@ -146,51 +172,7 @@ def named_columns(*, texts: Sequence[str] = (), **keys: Any) -> CaptionData:
         ) from None
 
 
-def check_captions(
-    names: Sequence[str], data: CaptionData, *, test: str | None = None, valid: str | None = None
-) -> Iterator[CheckedCaptions]:
-    """Check sets of images with texts, also against the splits that they must not overlap with.
-
-    `data` says in which columns, languages and folder they are.
-    """
-
-    def seen(name: str) -> SeenCaptions:
-        with _naming_parameters():
-            found = find_captioned(here(name), data)
-        return look_at_captions(found)
-
-    others = {"test": test, "valid": valid}
-    held_out = {split: seen(name) for split, name in others.items() if name is not None}
-    for name in names:
-        yield _check_texts(name, seen(name), held_out)
-
-
-def check_caption_recipe(name: str) -> Iterator[CheckedCaptions]:
-    """Check the data of a recipe: training against validation and test, these by themselves."""
-    recipe = cast(CaptionRecipe, read_recipe(find_recipe(name)))
-    data = recipe.data
-    if not data.has_captions:
-        raise UsageError(
-            f"The recipe {name!r} does not train on images with texts: leave out `captions`."
-        )
-    if data.drawn:
-        raise UsageError(
-            f"The recipe {name!r} draws its images from texts, so there are none to check."
-        )
-    train, sets = find_captioned(data.train, data), {}
-    if data.valid is not None:
-        sets["valid"] = find_captioned(data.valid, data)
-    elif data.hold_out:
-        train, sets["valid"] = hold_out_captioned(train, data.hold_out, data.random_state)
-    if data.test is not None:
-        sets["test"] = find_captioned(data.test, data)
-    held_out = {split: look_at_captions(each, recipe.image) for split, each in sets.items()}
-    yield _check_texts(data.train, look_at_captions(train, recipe.image), held_out)
-    for split, looked in held_out.items():
-        yield _check_texts(str(data.split_name(split)), looked)
-
-
-def _check_texts(
+def _report_texts(
     name: str, looked: SeenCaptions, held_out: Mapping[str, SeenCaptions] | None = None
 ) -> CheckedCaptions:
     captions, facts = looked.captions, language_facts(looked)

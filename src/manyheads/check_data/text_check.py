@@ -3,13 +3,15 @@
 import glob
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, cast
 
 from manyheads.check_data.checked import Checked
 from manyheads.data.checks.clean import Cleaner
+from manyheads.data.checks.issue_detectors import PairIssueDetector
 from manyheads.data.checks.issue_types import ISSUE_TYPES
-from manyheads.data.checks.text_checks import Checker, HeldOut
+from manyheads.data.checks.text_checks import Checker, Finding, HeldOut
 from manyheads.data.text.corpus import origin
 from manyheads.data.text.formats import Pair, is_one_file, read_pairs
 from manyheads.data.text.lines import Report
@@ -24,6 +26,8 @@ from manyheads.recipe_data.pair_splits import find_corpus, read_corpus
 from manyheads.recipe_data.text_data import PairData
 from manyheads.strict_json import dumps
 
+LOOKED_AT = 500  # pairs that tell whether the sides are the other way round
+
 Column = str | int | None
 Columns = tuple[Column, Column]
 
@@ -36,9 +40,14 @@ class Place(NamedTuple):
     source: str | None  # languages; a .tsv can be read without them
     target: str | None
     columns: Columns = (None, None)
+    swapped: bool = False  # the sides in the files are the other way round
 
     def pairs(self, report: Report) -> Iterator[Pair]:
-        """Stream the pairs."""
+        """Stream the pairs, turned if they are the other way round."""
+        pairs = self._pairs(report)
+        return (Pair(n, one, other) for n, other, one in pairs) if self.swapped else pairs
+
+    def _pairs(self, report: Report) -> Iterator[Pair]:
         source, target = self.source or "", self.target or ""
         if self.path.startswith("dates:"):
             data = PairData(train="", valid="", source=source, target=target)
@@ -144,15 +153,32 @@ def _sides_of(name: str) -> str:
     return f"There are {', '.join(sides[:10])}. " if sides and not is_one_file(name) else ""
 
 
+def _turned(place: Place) -> Place:
+    """Turn a corpus whose first pairs are the other way round."""
+    first = list(islice(place.pairs(lambda _: None), LOOKED_AT))
+    detector = PairIssueDetector(place.source, place.target)
+    return place._replace(swapped=detector.most_swapped(first))
+
+
 def check(place: Place, held_out: Mapping[str, Place]) -> CheckedText:
-    """Check a corpus, also against the splits that it must not overlap with."""
+    """Check a corpus, also against the splits that it must not overlap with.
+
+    One whose sides are the other way round is one error, and otherwise checked as if turned.
+    """
     # Problems of the other data are reported by a check of their own.
-    splits = {split: HeldOut(other.pairs(lambda _: None)) for split, other in held_out.items()}
+    others = {split: _turned(other).pairs(lambda _: None) for split, other in held_out.items()}
+    splits = {split: HeldOut(pairs) for split, pairs in others.items()}
+    place = _turned(place)
     checker = Checker(place.source, place.target, splits)
     for pair in place.pairs(checker.report):
         checker.add(pair)
     heading, counts = f"{place.origin}: {len(checker):,} pairs", {"pairs": len(checker)}
     found = checker.findings()
+    if place.swapped:
+        kind = ISSUE_TYPES["swapped-sides"]
+        what = f"{kind.what} in the whole corpus; what follows is about the pairs turned round"
+        one = Finding("swapped-sides", "error", what, kind.remedy, len(checker), (), "both", "")
+        found.insert(0, one)
     return CheckedText(place.name, place.origin, heading, counts, found, place, checker)
 
 
@@ -208,5 +234,7 @@ def clean(checked: CheckedText, out: Path) -> Cleaned:
                 write(kept)
                 counts["kept"] += 1
         drain()
+        if place.swapped:
+            counts["changed"] = counts["kept"]
         entries.flush()
     return Cleaned(files, log, **counts)

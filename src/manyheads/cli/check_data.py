@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from manyheads.cli.show import Row
     from manyheads.data.checks.image_checks import ImageFinding
     from manyheads.data.checks.text_checks import Finding
+    from manyheads.recipe_data.image_data import ImageData
 
 
 def run(
@@ -42,8 +43,6 @@ def run(
     from manyheads.check_data.image_check import (
         are_captions,
         are_images,
-        check_caption_recipe,
-        check_captions,
         check_image_recipe,
         check_images,
         named_columns,
@@ -58,6 +57,7 @@ def run(
     )
     from manyheads.cli.show import print_findings, print_json
     from manyheads.errors import UsageError
+    from manyheads.recipe_data.image_data import LabelledImageData
 
     of_texts = (source, target, source_column, target_column, fix)
     of_captions = {
@@ -79,19 +79,15 @@ def run(
         raise UsageError("A recipe names its own data: give one recipe and no other data.")
     checks: Iterable[Checked]
     row: Callable[[Any], Row] = _image_row if are_all_images else _text_row
-    if are_all_captions:
-        checks = (
-            check_caption_recipe(paths[0])
-            if recipe
-            else check_captions(paths, named_columns(image=image, **given), test=test, valid=valid)
-        )
+    if are_all_images and recipe:
+        checks = check_image_recipe(paths[0], captions=are_all_captions)
     elif are_all_images:
-        columns: Any = {"image": image, "label": label, "multi_label": multi_label}
-        checks = (
-            check_image_recipe(paths[0])
-            if recipe
-            else check_images(paths, **columns, test=test, valid=valid)
+        data: ImageData = LabelledImageData(
+            train="", image=image, label=label, multi_label=multi_label
         )
+        if are_all_captions:
+            data = named_columns(image=image, **given)
+        checks = check_images(paths, data, test=test, valid=valid)
     else:
         sides = (_column(source_column), _column(target_column))
         plans = (
@@ -125,7 +121,7 @@ def _column(text: str | None) -> str | int | None:
 
 
 def _text_row(finding: "Finding") -> "Row":
-    more = ", ..." if finding.count > len(finding.lines) else ""
+    more = ", ..." if finding.count > len(finding.lines) > 0 else ""
     side = f" ({finding.sides})" if finding.sides != "both" else ""
     lines = ", ".join(map(str, finding.lines)) + more
     words = f"{finding.what}{side} [{finding.kind}]"

@@ -44,7 +44,7 @@ def document(
     from manyheads.data.documents.document_formats import TEXT_FORMATS, format_of
     from manyheads.data.documents.glossary import Glossary
     from manyheads.documents.document_translation import read_content, translate_file
-    from manyheads.documents.tables import is_table, matches, table_of, translate_table
+    from manyheads.documents.table_translation import is_table, matches, table_of, translate_table
     from manyheads.errors import UsageError
     from manyheads.files import write_atomically
     from manyheads.project.folder import own_files

@@ -55,7 +55,7 @@ def show(prepared: "Prepared", *, json: bool, command: str, files: Sequence[str]
     for each in prepared.findings:
         print(f"  {each.count:,} {each.kind}: {with_flags(each.what_was_done)}")
         for example in each.examples:
-            print(f"      {example[:EXAMPLE]}")
+            print("      " + example[:EXAMPLE].replace("\n", "\\n"))
     for line in prepared.expect:
         print(with_flags(line))
     if files:

@@ -10,11 +10,12 @@ from manyheads.cli.terminal import ReaderGoneError, console, visible
 from manyheads.errors import OutputError
 from manyheads.fit.observer import PrintObserver, described
 
-EVERY = 0.1  # seconds between two drawings; a step may take much less
-
 
 class ProgressBar(PrintObserver):
-    """Shows loss, learning rate, speed and time left; prints validations as they come."""
+    """Shows loss, learning rate, speed and time left; prints validations as they come.
+
+    Before the first step it shows how long the work has gone on: a vocabulary takes a while.
+    """
 
     def __init__(self) -> None:
         self.console = console(sys.stderr)
@@ -24,11 +25,9 @@ class ProgressBar(PrintObserver):
             TextColumn("{task.description}", markup=False),
             TimeElapsedColumn(),
             console=self.console,
-            auto_refresh=False,
             expand=True,
         )
-        self._task = self._bar.add_task("", total=None, visible=False)
-        self._drawn = 0.0
+        self._task = self._bar.add_task("", total=None)
         self._first: tuple[float, int] | None = None  # second and step of the first call
 
     def __enter__(self) -> "ProgressBar":
@@ -38,11 +37,11 @@ class ProgressBar(PrintObserver):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Leave the bar as it stands."""
+        """Leave the bar as it stands, if there was a step."""
         if not self.console.is_terminal:
             return
+        self._bar.update(self._task, visible=self._first is not None)
         with suppress(ReaderGoneError, OutputError):
-            self._bar.refresh()
             self._bar.stop()
 
     def say(self, message: str) -> None:
@@ -59,16 +58,6 @@ class ProgressBar(PrintObserver):
             return
         now = time.monotonic()
         began, first = self._first = self._first or (now, step)
-        if now - self._drawn < EVERY and step < steps:
-            return
-        self._drawn = now
         if step > first:
             line = {"seconds_left": (now - began) / (step - first) * (steps - step), **line}
-        self._bar.update(
-            self._task,
-            completed=step,
-            total=steps,
-            description=described(line),
-            visible=True,
-            refresh=True,
-        )
+        self._bar.update(self._task, completed=step, total=steps, description=described(line))

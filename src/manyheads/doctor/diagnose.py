@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from manyheads.doctor import curves, heads, learned, outputs, weights
+from manyheads.doctor import curves, heads, learned, output_habits, weights
 from manyheads.doctor.finding import Finding, by_cause
 from manyheads.doctor.run_batches import Behaviour, Examined, Samples
 from manyheads.doctor.run_inspection import RunInspection
@@ -165,6 +165,6 @@ BEHAVIOUR: list[tuple[str, Callable[[Behaviour], Examined]]] = [
     ("what the model has learned", learned.from_losses),
     ("what the model has learned", learned.from_answers),
     ("what the model has learned", learned.from_features),
-    ("what the model writes", outputs.written),
+    ("what the model writes", output_habits.written),
     ("heads", heads.at_work),
 ]

@@ -167,9 +167,8 @@ def _page(data: Mapping[str, Any]) -> str:
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
     title = f"{data['model']} on {data['data']}: outputs"
-    body = f"""<h1>{escape(title)}</h1>
-<noscript>This page draws with JavaScript; {FILE} has the same rows.</noscript>
-<main id="outputs"></main>
+    body = f"""<main id="outputs"><h1>{escape(title)}</h1>
+<noscript>This page draws with JavaScript; {FILE} has the same rows.</noscript></main>
 <script type="application/json" id="data">{inline_json(data)}</script>
 <script type="module">{program}</script>"""
     return html_document(title, policy, style, body)

@@ -57,8 +57,10 @@ def find_roles(table: Table, wanted: Sequence[str], languages: Sequence[str] = (
     else:
         chosen = [each.column() for each in _sentences(columns)]
     if not chosen:
+        names = ", ".join(each.name for each in columns)
         raise DataError(
-            "No column holds sentences. Name the columns with `columns`: names, or numbers from 1."
+            f"No column holds sentences ({names}). Name the columns with `columns`: names, or "
+            "numbers from 1."
         )
     if len(chosen) == 1:
         return Roles(chosen[0], label=None if wanted else _label(columns, chosen[0].number))

@@ -24,22 +24,40 @@ from manyheads.errors import DataError, NotFoundError, UsageError
 from manyheads.own_data.prepared import EXAMPLES, Finding, finding_of
 from manyheads.strict_json import loads
 
+QUOTED = 1 << 20  # characters that tell the separator of quoted cells
+BEGIN = 2000  # characters that tell what is no table
 MOST = 1 << 30  # bytes of a file: all of it is in memory
 LINES = 20  # of a quoted cell, above which its quote has no end
+REPEATS = 10  # of a label, on average, in a column of labels
 ROWS_OF_NUMBERS = 5  # that tell a name above them from a number that is missing
+FEW = 10  # lines, below which nothing is said about an encoding
+HANGUL = 0.9  # of what is not ASCII: the rest are marks and Chinese characters
+ACCENTS = 0.25  # of the characters: more than any language has that Windows-1252 is for
 LOOKED_AT = 500  # rows that tell separator and header
 SEPARATORS = {"\t": "tab", ";": "semicolon", "|": "pipe", ",": "comma"}
 _KINDS = (
-    (b"PK\x03\x04", "a ZIP archive (or an office document)", "unpack it, and give a file in it"),
+    (b"PK\x03\x04", "a ZIP archive", "unpack it; an office document, save as .xlsx or .csv"),
+    (b"BZh", "compressed", "unpack it, with bunzip2"),
+    (b"\xfd7zXZ", "compressed", "unpack it, with unxz"),
+    (b"\x28\xb5\x2f\xfd", "compressed", "unpack it, with unzstd"),
     (b"%PDF", "a PDF", "export its text as a table: .csv or .tsv"),
     (b"\x89PNG", "an image", "give a folder of images"),
     (b"\xff\xd8\xff", "an image", "give a folder of images"),
     (b"SQLite format 3", "a database", "export the table as .csv"),
     (b"\xd0\xcf\x11\xe0", "an old office document (.xls, .doc)", "save it as .xlsx or .csv"),
 )
+# Texts that are no tables, by how they begin.
+_TEXTS = (
+    (r"(?m)^msgid \"", "a gettext catalogue", "convert it with po2csv (translate-toolkit)"),
+    (r"(?m)^[\d:]{5,8}[,.]\d+ -->", "subtitles", "give their sentences alone, one a line"),
+    (r"\A(?:---\s*\n)?- [\w-]+: .*\n  [\w-]+: ", "YAML", "write it as .json"),
+    (r"\A\s*(?i:<!doctype html|<html)", "HTML", "export sentence pairs as .csv or .tsv"),
+    (r"\A\s*(?i:<\?xml|<tmx|<xliff)", "XML", "export pairs as .csv, or as .tmx"),
+)
 Rows = list[tuple[int, list[str]]]  # each with its line or number
 _NAMES = {"label", "labels", "class", "category", "sentiment", "intent", "score", "comment", "note"}
 _NAMES |= {"notes", "domain", "file", "name", "number", "date", "url", "caption", "quality"}
+_MARK = re.compile(r" *(?:=>|->|\u2192) *|(?<=\S) {3,}(?=\S)")
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
@@ -95,16 +113,19 @@ def _read(path: Path, languages: Sequence[str]) -> Table:
     text, encoding, findings = _decode(content, path)
     if form in (".jsonl", ".ndjson", ".json") or text.lstrip()[:1] in ("{", "["):
         return _objects(_json(text, path, findings), f"JSON, {encoding}", findings)
-    if re.match(r"\s*(<!doctype html|<html|<\?xml|<tmx)", text, re.IGNORECASE):
-        raise DataError(
-            f"{path} is HTML or XML, not a table: export sentence pairs as .csv or .tsv; a "
-            "translation memory must be called .tmx."
-        )
+    for beginning, what, then in _TEXTS:
+        if re.search(beginning, text[:BEGIN]):
+            raise DataError(f"{path} is {what}, and no table: {then}.")
     if "\n" not in text and "\r" in text:
         text = text.replace("\r", "\n")
+    text = re.sub(r"\A\"?sep=.\"?\r?\n", "\n", text)  # for Excel
     if (windows := text.count("\r\n")) > 0:
         findings.append(Finding("windows-line-ends", windows, (), "removed: \\r\\n ends a line"))
     separator = _separator(text, form)
+    sample = [line for line in text[:QUOTED].splitlines() if line.strip()][:LOOKED_AT]
+    if not separator and sum(len(_MARK.findall(line)) == 1 for line in sample) > 0.89 * len(sample):
+        text, separator = _MARK.sub("\t", text), "\t"
+        findings.append(Finding("marks", 1, (), "arrows or wide gaps between cells: read as tabs"))
     rows = _split(text.replace("\r\n", "\n"), separator, findings)
     name = f"{SEPARATORS[separator]}-separated" if separator else "lines of text"
     return _with_header(rows, f"{name}, {encoding}", findings)
@@ -194,15 +215,38 @@ def _decode(content: bytes, path: Path) -> tuple[str, str, list[Finding]]:
     except UnicodeDecodeError:
         lines = content.split(b"\n")
     wrong = [number for number, line in enumerate(lines) if not _is(line, "utf-8")]
-    legacy = "euc_kr" if all(_is(lines[number], "euc_kr") for number in wrong) else "cp1252"
+    korean = _is_korean([lines[number] for number in wrong])
+    legacy, name = ("cp949", "CP949 (EUC-KR)") if korean else ("cp1252", "Windows-1252")
     # Five bytes that Windows-1252 leaves open are those of Latin-1.
     tried = ("utf-8", legacy, "latin-1")
     decoded = [line.decode(next(each for each in tried if _is(line, each))) for line in lines]
-    name = {"euc_kr": "EUC-KR", "cp1252": "Windows-1252"}[legacy]
+    if not korean and len(wrong) >= FEW and _is_gibberish([decoded[n] for n in wrong]):
+        raise DataError(
+            f"{path} is not in UTF-8, CP949 or Windows-1252. Convert it: `iconv -f CP1251 -t UTF-8 "
+            "FILE > NEW` for Russian, CP932 in place of CP1251 for Japanese, GB18030 for Chinese."
+        )
+    if sum(not line.isascii() for line in lines) == len(wrong):
+        findings.append(Finding("encoding", 1, (), f"read as {name}, written as UTF-8"))
+        return "\n".join(decoded), name, findings
     places = [f"line {n + 1}: {decoded[n].strip()}" for n in wrong]
     findings += finding_of("invalid-utf8", places, f"not valid UTF-8: read as {name}")
-    some = sum(not line.isascii() for line in lines) > len(wrong)
-    return "\n".join(decoded), f"UTF-8 and {name}" if some else name, findings
+    return "\n".join(decoded), f"UTF-8 and {name}", findings
+
+
+def _is_korean(lines: Sequence[bytes]) -> bool:
+    """Tell whether most lines are Hangul in EUC-KR.
+
+    To its extension, CP949, quotes of Windows-1252 with the letter behind them are Hangul, too.
+    """
+    read = [line.decode("euc_kr") for line in lines if _is(line, "euc_kr")]
+    signs = re.sub("[\0-\x7f]", "", "".join(read))
+    return len(read) >= len(lines) / 2 and len(re.findall("[가-힣]", signs)) > HANGUL * len(signs)
+
+
+def _is_gibberish(lines: Sequence[str]) -> bool:
+    """Tell whether text has more accents and signs than any that Windows-1252 is for."""
+    signs = "".join("".join(lines).split())
+    return sum(not sign.isascii() for sign in signs) > ACCENTS * len(signs)
 
 
 def _is(line: bytes, encoding: str) -> bool:
@@ -218,6 +262,11 @@ def _is(line: bytes, encoding: str) -> bool:
 
 def _separator(text: str, form: str) -> str:
     """Choose what divides most lines into as many cells; none: lines of text."""
+    # Where cells have line ends, rows show only without what is quoted.
+    return _divider(text, form) or _divider(_QUOTED.sub("", text[:QUOTED]), form)
+
+
+def _divider(text: str, form: str) -> str:
     sample = list(islice((line for line in text.splitlines() if line.strip()), LOOKED_AT))
     scores = {}
     for separator in SEPARATORS:
@@ -256,8 +305,10 @@ def _split(text: str, separator: str, findings: list[Finding]) -> Rows:
     wrapped = sum(bool(_QUOTED.fullmatch(cell.strip())) for cell in cells)
     if not separator or (separator == "\t" and wrapped < len(cells) / 4):
         return plain
+    escape = "\\" if text.count('\\"') > text.count('""') else None
+    options: Any = {"delimiter": separator, "escapechar": escape}
     try:
-        reader = csv.reader(io.StringIO("\n".join(lines), newline=""), delimiter=separator)
+        reader = csv.reader(io.StringIO("\n".join(lines), newline=""), **options)
         rows, begin = [], 1
         for row in reader:
             if any(cell.strip() for cell in row):
@@ -270,7 +321,7 @@ def _split(text: str, separator: str, findings: list[Finding]) -> Rows:
         shown = tuple(f"line {n}: {lines[n - 1]}" for n in swallowed[:EXAMPLES])
         done = "a quotation mark without an end: every line was read by itself"
         findings.append(Finding("open-quote", max(1, len(swallowed)), shown, done))
-        rows = [(n, next(csv.reader([lines[n - 1]], delimiter=separator))) for n, _ in plain]
+        rows = [(n, next(csv.reader([lines[n - 1]], **options))) for n, _ in plain]
     return rows
 
 
@@ -298,6 +349,9 @@ def _is_header(first: list[str], rest: list[list[str]]) -> bool:
         return True
     if any(len(cell) > 40 or len(cell.split()) > 3 or cell[-1] in ".?!,;" for cell in filled):
         return False
+    columns = [[cells[n].strip() for cells in rest if len(cells) > n] for n in range(len(first))]
+    if any(map(_over_labels, first, columns)):
+        return True
     words = header_words().keys() | _NAMES
     known = [bool(words & set(re.findall(r"[^\W\d_]{2,}", cell.lower()))) for cell in filled]
     codes = [is_language_code(cell) and len(cell.split("-")[0]) == 2 for cell in filled]
@@ -308,6 +362,12 @@ def _is_header(first: list[str], rest: list[list[str]]) -> bool:
     sizes = [len(cell) for cells in rest for cell in cells if len(cell) > 1]
     longer = bool(sizes) and sum(sizes) / len(sizes) > 2 * max(map(len, filled))
     return sum(codes) == len(filled) or (longer and (any(known) or sum(codes) > 1)) or not rest
+
+
+def _over_labels(name: str, below: list[str]) -> bool:
+    """Tell whether a column has a name on top that is not among the few labels below it."""
+    few = len(set(below)) <= len(below) / REPEATS
+    return few and len(set(below)) > 1 and name not in below
 
 
 def _over_numbers(name: str, below: list[list[str]]) -> bool:
@@ -343,25 +403,41 @@ def _json(text: str, path: Path, findings: list[Finding]) -> Iterator[Mapping[st
         whole = loads(text)
     except ValueError:
         whole = None
-    if isinstance(whole, list):
-        yield from (row for row in whole if isinstance(row, dict))
+    if isinstance(whole, dict):
+        lists = [each for each in whole.values() if isinstance(each, list) and any(map(_row, each))]
+        texts = all(isinstance(each, str) for each in whole.values())
+        if len(lists) == 1:  # {"version": 1, "data": [...]}
+            whole = lists[0]
+        elif texts and sum(" " in key for key in whole) > len(whole) / 2:
+            whole = list(whole.items())  # {"a sentence": "its translation"}
+    if isinstance(whole, list) and any(map(_row, whole)):
+        yield from filter(None, map(_row, whole))
         return
-    if isinstance(whole, dict) and "\n" in text.strip():
+    if isinstance(whole, dict) and (path.suffix == ".json" or "\n" in text.strip()):
         raise UsageError(
             f"{path} is one JSON object ({', '.join(map(str, whole))[:80]}): give a list of "
-            "objects, or one object a line, each with the texts of a pair."
+            "objects, or one object a line, each with the texts of a pair. COCO's captions need a "
+            "recipe of your own (docs/images-and-text.md)."
         )
     wrong = []
     for number, line in enumerate(text.splitlines(), 1):
         try:
-            row = loads(line) if line.strip() else None
+            row = _row(loads(line)) if line.strip() else None
         except ValueError:
-            row = ""
-        if isinstance(row, dict):
+            row = {}
+        if row:
             yield row
         elif row is not None:
             wrong.append(f"line {number}: {line.strip()}")
     findings += finding_of("invalid-record", wrong, "dropped: not valid JSON")
+
+
+def _row(value: object) -> Mapping[str, Any]:
+    """Return an object, a text, or the texts of a list by their numbers; of others nothing."""
+    value = [value] if isinstance(value, str) else value
+    if isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
+        return {f"column {number}": each for number, each in enumerate(value, 1)}
+    return value if isinstance(value, dict) else {}
 
 
 def _sheet(content: bytes, name: str) -> Iterator[tuple[int, list[str]]]:

@@ -20,6 +20,8 @@ def prepare(data: str, out: Path, options: Options, *, force: bool = False) -> P
         UsageError: `out` exists, or nothing here reads such a file.
         DataError: the file holds nothing that can be trained on.
     """
+    if "://" in data:
+        raise UsageError(f"{data} is an address: download the file, and give its path.")
     path = expand_user(data)
     check_room(out, path, force=force)
     if path.is_dir() or names_images(path):

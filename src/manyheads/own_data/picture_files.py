@@ -87,7 +87,7 @@ def find_pictures(path: Path, columns: Sequence[str]) -> Found:
         UsageError: a table lacks a column of `columns`.
     """
     if path.is_file():
-        folder = path.with_suffix("")
+        folder = _beside(path)
         images = [each for each in files_below(folder) if is_image(each)] if folder.is_dir() else []
         return _from_table(path, folder, images, columns)
     files = [each for each in files_below(path) if not _is_hidden(each.relative_to(path))]
@@ -95,7 +95,8 @@ def find_pictures(path: Path, columns: Sequence[str]) -> Found:
     if not images:
         raise DataError(
             f"{path} has no images ({', '.join(sorted(SUFFIXES))}): expected a folder of images "
-            f"per class, such as {path / 'cat' / '1.jpg'}, or images and a table of their classes."
+            f"per class, such as {path / 'cat' / '1.jpg'}, or images and a table of their classes. "
+            "Of texts, give one file."
         )
     stems = {each.with_suffix(""): each for each in files if each.suffix.lower() == ".txt"}
     if sum(each.with_suffix("") in stems for each in images) * 2 > len(images):
@@ -110,6 +111,17 @@ def find_pictures(path: Path, columns: Sequence[str]) -> Found:
     return _from_folders(path, images)
 
 
+def _beside(table: Path) -> Path:
+    """Return the folder of a table's images: the one called like it, or whose images it names."""
+    by_folder: dict[Path, list[Path]] = {}
+    if not table.with_suffix("").is_dir():
+        for each in filter(is_image, sorted(table.parent.glob("*/*"))):
+            by_folder.setdefault(each.parent, []).append(each)
+    named = {folder: _named(table, folder, images) for folder, images in by_folder.items()}
+    best = max(named, key=named.__getitem__, default=table)
+    return best if named.get(best) else table.with_suffix("")
+
+
 def _is_hidden(path: Path) -> bool:
     return any(part.startswith((".", "__MACOSX")) for part in path.parts)
 
@@ -121,8 +133,11 @@ def _named(table: Path, folder: Path, images: Sequence[Path]) -> int:
     except DataError:
         return 0
     find, known = _finder(table, folder, images), {each.resolve() for each in images}
-    found = [[(path := find(cell)) and path.resolve() in known for cell in row] for row in rows]
-    return max((sum(map(bool, each)) for each in zip(*found[:LOOKED_AT], strict=True)), default=0)
+    some = rows[:LOOKED_AT]
+    found = [[(path := find(cell)) and path.resolve() in known for cell in row] for row in some]
+    most = max((sum(map(bool, each)) for each in zip(*found, strict=True)), default=0)
+    # Outside, a number may name an image by chance.
+    return most if folder in table.parents or most * 4 >= len(some) else 0
 
 
 def _from_folders(path: Path, images: Sequence[Path]) -> Found:
@@ -198,6 +213,13 @@ def _from_table(table: Path, folder: Path, images: Sequence[Path], columns: Sequ
             "say which names the images, and which their classes, with `columns`."
         )
     others = [each for each in every if each.number != place]
+    ones = [each.number for each in others if {*each.texts} == {"0", "1"}]
+    named = any(each.name in (*LABELS, *TEXTS) for each in others)
+    if len(ones) > 1 and not named and not chosen[1:]:  # a column a class, with 1 where it is so
+        rows = [[*row, tuple(names[n] for n in ones if row[n] == ("1",))] for row in rows]
+        names = [*names, f"{names[ones[0]]} ... {names[ones[-1]]}"]
+        every.append(_Column(len(names) - 1, "classes", [row[-1] for row in rows]))
+        others = [*(each for each in others if each.number not in ones), every[-1]]
     split = next((e.number for e in others if {t.lower() for t in e.texts} <= set(SPLITS)), None)
     wanted = chosen[1:] or [("", _choose(others, split, table))]
     captions = any(code for code, _ in wanted) or every[wanted[0][1]].has_texts
@@ -241,7 +263,8 @@ def _from_table(table: Path, folder: Path, images: Sequence[Path], columns: Sequ
     if not known:
         raise DataError(
             f"{table}: none of the images that {names[place]!r} names is there, such as "
-            f"{missing[0] if missing else '(no rows)'}: looked in {table.parent} and {folder}."
+            f"{missing[0] if missing else '(no rows)'}: looked in {table.parent} and {folder}. "
+            "Give the folder of the images, with the table in it or beside it; download addresses."
         )
     return found
 
@@ -306,11 +329,12 @@ class _Column:
 
     @property
     def has_texts(self) -> bool:
-        """Whether it has texts about images rather than classes: it hardly repeats."""
+        """Whether it has texts about images rather than classes: by its name, or as few repeat."""
         usual, most = self.name in TEXTS, len(self.texts) / 2
-        if self.name not in (*LABELS, *TEXTS):
-            usual = sum(" " in text or not text.isascii() for text in self.texts) > most
-        return usual and self.distinct > most
+        if self.distinct <= most:
+            return usual and sum(" " in text for text in self.texts) > most
+        phrases = sum(" " in text or not text.isascii() for text in self.texts) > most
+        return usual or (phrases and self.name not in LABELS)
 
     @property
     def is_multi_label(self) -> bool:

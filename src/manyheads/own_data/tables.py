@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from manyheads.data.checks.clean import Cleaner, repaired
+from manyheads.data.checks.issue_detectors import PairIssueDetector
 from manyheads.data.checks.issue_types import ISSUE_TYPES
 from manyheads.data.checks.text_checks import Checker
 from manyheads.data.documents.glossary import Glossary
@@ -14,7 +15,7 @@ from manyheads.data.text.exclusion import hold_out, near_key
 from manyheads.data.text.formats import Pair
 from manyheads.data.text.languages import is_language_code
 from manyheads.errors import DataError, UsageError
-from manyheads.own_data.columns import Roles, find_roles
+from manyheads.own_data.columns import LOOKED_AT, Column, Roles, find_roles
 from manyheads.own_data.continued import Base, General, general_pairs, open_base
 from manyheads.own_data.loose_table import Table, read_table
 from manyheads.own_data.prepared import EXAMPLES, Finding, Options, Prepared
@@ -62,11 +63,21 @@ def prepare_table(path: Path, out: Path, options: Options) -> Prepared:
     roles = find_roles(table, options.columns, languages)
     if base is not None:
         roles = _of_base(roles, base)
+    if table.width == 1:
+        halves = [find_roles(table._replace(rows=table.rows[n::2]), ()) for n in (0, 1)]
+        one, other = (half.source.language for half in halves)
+        if one and other and one != other:
+            raise DataError(
+                f"{path}: its lines are {one} and {other} by turns. Put each pair on one line: "
+                f"`grep . {path.name} | paste - - > pairs.tsv`."
+            )
     notes = Notes()
     rows = list(_rows(table, roles, notes))
     if roles.target is not None:
+        rows, *both = _turned(rows, roles.source, roles.target, notes)
+        roles = Roles(*both)
         rows = list(_unswapped(rows, notes))
-        kept = _clean_pairs(rows, notes, roles.source.language, roles.target.language)
+        kept = _clean_pairs(rows, notes, *(column.language for column in both))
     else:
         kept = _clean_texts(rows, roles.source.language, notes)
     if len(kept) < LEAST:
@@ -176,6 +187,21 @@ def _rows(table: Table, roles: Roles, notes: Notes) -> Iterable[Pair]:
         else:
             source, *target = (cells[number] for number in numbers)
             yield Pair(line, source, target[0].strip() if target else "")
+
+
+def _turned(
+    pairs: list[Pair], source: Column, target: Column, notes: Notes
+) -> tuple[list[Pair], Column, Column]:
+    """Exchange the columns if most rows have the language of the other one."""
+    detector = PairIssueDetector(source.language, target.language)
+    if not detector.most_swapped(pairs[:: max(1, len(pairs) // LOOKED_AT)]):
+        return pairs, source, target
+    done = f"changed: all, as most rows have {source.language} in {target.name!r}"
+    for pair in pairs:
+        notes.add("swapped-sides", done, f"line {pair.line}: {pair.source} | {pair.target}")
+    turned = [Pair(pair.line, pair.target, pair.source) for pair in pairs]
+    first = target._replace(language=source.language)
+    return turned, first, source._replace(language=target.language)
 
 
 def _unswapped(pairs: Sequence[Pair], notes: Notes) -> Iterator[Pair]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from manyheads.data.text.formats import Pair
+from manyheads.errors import MissingExtraError
+from manyheads.measure.text_metrics import TEXT_METRICS
 from manyheads.own_data.continued import Base
 from manyheads.own_data.prepared import Options
 from manyheads.own_data.speed import FULL, VALIDATIONS, Draft, Speed, measure
@@ -122,6 +124,7 @@ class _Draft(Draft):
             preset="transformer-tiny" if texts.target else "gpt-tiny",
             heads=size.dim // 32,
             ffn_dim=size.dim * 4,
+            bleu=_bleu(texts.target) if texts.what == "pairs" else "",
         )
         return "\n".join([*lines, base.tables() if base else ""])
 
@@ -142,7 +145,19 @@ class _Draft(Draft):
             small=translator and few,
             large=translator and not few,
             uncertain=len(texts.parts["val"]) < 200,
+            general=" and on the general" if "general" in texts.parts else "",
         )
+
+
+def _bleu(language: str | None) -> str:
+    """Write the second metric, or why there is none: some languages need a package for it."""
+    try:
+        TEXT_METRICS["bleu"](["text"], ["text"], language or "")
+    except MissingExtraError as error:
+        if error.extra == "text":  # without which nothing is scored
+            raise
+        return f"]  # no bleu, as {error}"
+    return ', "bleu"]  # chrF is steadier than BLEU on few sentences'
 
 
 def vocabulary_size(texts: Iterable[str]) -> int:

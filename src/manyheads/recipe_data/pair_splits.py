@@ -7,7 +7,8 @@ from itertools import chain
 
 import numpy as np
 
-from manyheads.data.augment.text_noise import joined_pairs
+from manyheads.data.augment.number_pairs import number_pairs
+from manyheads.data.augment.text_noise import TextNoise, joined_pairs
 from manyheads.data.synthetic.dates import SPLITS, generate
 from manyheads.data.text.corpus import (
     Corpus,
@@ -61,13 +62,20 @@ def training_corpus(data: PairData, say: Callable[[str], None] = lambda _: None)
     return corpus
 
 
-def with_joined_pairs(corpus: TrainingCorpus, share: float, seed: int) -> TrainingCorpus:
-    """Add pairs that are two pairs in one line, `share` times as many as there are."""
-    if not share:
+def with_more_pairs(
+    corpus: TrainingCorpus, augment: TextNoise, data: PairData, seed: int
+) -> TrainingCorpus:
+    """Add the pairs that `augment` makes of others: joined ones, and with other numbers."""
+    if not (augment.joined or augment.numbers):
         return corpus
     if isinstance(corpus, StreamedCorpus):
-        raise RecipeError("augment.joined is for corpora that fit into memory: leave it out.")
-    pairs = list(joined_pairs(corpus.source, corpus.target, share, stream(seed, "joined")))
+        name = "joined" if augment.joined else "numbers"
+        raise RecipeError(f"augment.{name} is for corpora that fit into memory: leave it out.")
+    sides = corpus.source, corpus.target
+    pairs = list(joined_pairs(*sides, augment.joined, stream(seed, "joined")))
+    if augment.numbers:
+        languages = data.source, data.target
+        pairs += number_pairs(*sides, augment.numbers, stream(seed, "numbers"), languages)
     lines = corpus.lines or range(corpus.first_line, corpus.first_line + len(corpus))
     return replace(
         corpus,

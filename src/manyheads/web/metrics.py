@@ -30,6 +30,7 @@ class Metrics:
     failed_starts: Counter
     merged: Histogram
     inputs: Counter
+    characters: Counter
     busy: Counter
     loaded: Gauge
     processes: Gauge
@@ -43,8 +44,15 @@ class Metrics:
 
     def render(self) -> bytes:
         """Write all of them, of all processes."""
-        registry = self.registry
-        if FOLDER in os.environ:
-            registry = CollectorRegistry()
-            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-        return generate_latest(registry)
+        return generate_latest(self._of_all())
+
+    def total(self, name: str) -> int:
+        """Return a counter without labels, summed over all processes."""
+        return int(self._of_all().get_sample_value(f"manyheads_{name}_total") or 0)
+
+    def _of_all(self) -> CollectorRegistry:
+        if FOLDER not in os.environ:
+            return self.registry
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return registry

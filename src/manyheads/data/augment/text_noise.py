@@ -31,11 +31,13 @@ class TextNoise:
     apostrophes: Share = 0.0  # of the source, left out or curly; quotation marks likewise curly
     names: Share = 0.0  # names and numbers that both sides have, replaced by random ones
     joined: Share = 0.0  # pairs more, each of two pairs one after the other
+    numbers: Share = 0.0  # pairs more, with other numbers, times, prices, titles; English, German
 
     @property
     def changes_pairs(self) -> bool:
-        """Whether any change is drawn anew in each epoch; joined pairs are made once."""
-        return any(getattr(self, f.name) for f in fields(self) if f.name != "joined")
+        """Whether any change is drawn anew in each epoch; pairs more are made once."""
+        more = ("joined", "numbers")
+        return any(getattr(self, f.name) for f in fields(self) if f.name not in more)
 
     def __call__(self, source: str, target: str, seed: int) -> Pair:
         """Draw which changes a pair gets, and apply them."""

@@ -6,7 +6,7 @@ A table maps the keys of manyheads.data.checks.issue_types.ISSUE_TYPES to functi
 import html
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from manyheads.data.text.formats import Pair
@@ -14,6 +14,7 @@ from manyheads.data.text.languages import base, count, count_words, letters, scr
 
 SIDES = ("source", "target")
 TOO_LONG = (250, 2000)  # words, characters
+TELLING = 0.1  # of the pairs, that must seem swapped before all are taken to be
 
 Detector = Callable[[str], object]  # returns a true value if a text has the issue
 
@@ -172,6 +173,12 @@ class PairIssueDetector:
         if _numbers_differ(numbers(source), numbers(target)):
             issues["different-numbers"] = "both"
         issues |= self._language_issue(source, target)
+
+    def most_swapped(self, pairs: Sequence[Pair]) -> bool:
+        """Tell whether more pairs seem the wrong way round than the right one."""
+        wrong = sum("swapped-sides" in self._language_issue(*pair[1:]) for pair in pairs)
+        right = sum("swapped-sides" in self._language_issue(*pair[:0:-1]) for pair in pairs)
+        return wrong > max(right, TELLING * len(pairs))
 
     def _language_issue(self, source: str, target: str) -> dict[str, str]:
         """Detect a side in the wrong script or language, or swapped sides."""

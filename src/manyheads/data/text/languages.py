@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
+from itertools import chain
 from typing import Any
 
 NAMES = {
@@ -78,6 +79,13 @@ def frequent_words(language: str) -> frozenset[str]:
 def languages_with_words() -> tuple[str, ...]:
     """Return the languages whose frequent words are known."""
     return tuple(_known()["words"])
+
+
+def recognised() -> tuple[str, ...]:
+    """Return the languages that frequent words or a script tell from others."""
+    scripts = _known()["scripts"]
+    alone = (each["languages"].split() for name, each in scripts.items() if name != "Latin")
+    return (*NAMES, *languages_with_words(), *chain.from_iterable(alone))
 
 
 def count_words(text: str, words: frozenset[str]) -> int:

@@ -49,6 +49,7 @@ function filter(name, label, values) {
 }
 
 const probable = data.rows.some((row) => row.probability !== undefined);
+const lookable = data.rows.some((row) => row.look);
 const form = element("form", {},
   filter("truth", "Truth", data.rows.map(truth)),
   filter("answer", "Answer", data.rows.map((row) => row.answer)),
@@ -120,7 +121,7 @@ function drawRow(row) {
     element("td", {}, ...row.truth.flatMap((text, n) => (n ? [element("br"), text] : [text]))), answer,
     ...(probable ? [element("td", { className: "number" }, percent(row.probability ?? 0))] : []),
     element("td", { className: "number" }, row.score.toFixed(1)),
-    element("td", {}, row.look ? look : ""));
+    ...(lookable ? [element("td", {}, row.look ? look : "")] : []));
 }
 
 function draw(anew = true) {
@@ -155,7 +156,7 @@ form.addEventListener("reset", () => setTimeout(() => {
   for (const each of chips.children) each.ariaPressed = "false";
   draw();
 }));
-const heads = ["#", "Input", "Truth", "Answer", ...(probable ? ["Probability"] : []), "Score", ""];
+const heads = ["#", "Input", "Truth", "Answer", ...(probable ? ["Probability"] : []), "Score", ...(lookable ? ["Command"] : [])];
 main.append(
   element("p", {}, `${data.metric}` + (data.rows.some((row) => row.truth.length)
     ? `. ${data.wrong} of ${data.count} answers differ from the truth.` : "")));

@@ -11,7 +11,7 @@ from manyheads.asks.export_request import ParityRequest
 from manyheads.data.even_sample import evenly_spaced
 from manyheads.data.text.corpus import Sentences
 from manyheads.decode.sampling import Sampling
-from manyheads.doctor.outputs import Outputs, looping, one_sentence
+from manyheads.doctor.output_habits import Outputs, looping, one_sentence
 from manyheads.doctor.run_batches import Examined, LineWriter
 from manyheads.engines.engine_parity import Parity
 from manyheads.measure.parity_inputs import run_both

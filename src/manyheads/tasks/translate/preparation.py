@@ -22,7 +22,7 @@ from manyheads.recipe_data.pair_splits import (
     corpus_split,
     read_corpus,
     training_corpus,
-    with_joined_pairs,
+    with_more_pairs,
 )
 from manyheads.tasks.translate.encoded_corpus import encoded_corpus
 from manyheads.tasks.translate.initialize import (
@@ -45,7 +45,7 @@ def prepare(recipe: TranslateRecipe, out: Path, say: Say) -> Prepared:
     reject_test_splits(corpus, valid, *([general] if general else []))
     held_out, valid = valid, limited(valid, recipe.evaluate.limit)
     general = limited(general, recipe.evaluate.limit) if general else None
-    corpus = with_joined_pairs(corpus, recipe.augment.joined, recipe.seed)
+    corpus = with_more_pairs(corpus, recipe.augment, recipe.data, recipe.seed)
     theirs = foreign_vocabularies(recipe, out)
     vocabularies = theirs or load_vocabularies(out)
     if not vocabularies:

@@ -10,7 +10,7 @@ from manyheads.data.checks.dependence import Sides, text_features
 from manyheads.data.text.corpus import Corpus, StreamedCorpus
 from manyheads.doctor import text_leakage
 from manyheads.doctor.finding import cut
-from manyheads.doctor.outputs import Outputs, habits, length, one_sentence
+from manyheads.doctor.output_habits import Outputs, habits, length, one_sentence
 from manyheads.doctor.run_batches import TEXTS, Examined, Learned, Samples, mean_loss, random_sample
 from manyheads.doctor.run_inspection import RunInspection
 from manyheads.generation.output_monitor import PAIRS

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from manyheads.asks.translate_request import TranslateRequest
 from manyheads.data.documents.document_formats import TEXT_FORMATS
-from manyheads.data.text.languages import NAMES, base, guess
+from manyheads.data.text.languages import NAMES, base, guess, recognised
 from manyheads.documents import document_translation as documents
 from manyheads.errors import UsageError
 from manyheads.web.ask_queue import ask, served, while_connected
@@ -87,15 +87,19 @@ async def languages(http: HttpRequest) -> list[dict[str, Any]]:
 
 @libretranslate.post("/detect", openapi_extra=_documented(q="안녕하세요"))
 async def detect(http: HttpRequest) -> list[dict[str, Any]]:
-    """Guess the language of a text, among those that are translated from."""
+    """Guess the language of a text: one that is translated from, or else any that is known.
+
+    A text without letters gets no confidence.
+    """
     given = await read_fields(await http.body(), http.headers.get("content-type", ""))
-    text = _text(given, "q")
+    text, sources = _text(given, "q"), _sources(served(http))
     check_texts([text], served(http).limits)
-    guesses = guess(text, _sources(served(http)))
+    own, all_ = guess(text, sources), guess(text, [*sources, *recognised()])
+    guesses = own if own and all_[0][0] in dict(own) else all_
     return [
         {"language": language, "confidence": round(100 * confidence, 1)}
-        for language, confidence in guesses
-        if confidence > 0
+        for place, (language, confidence) in enumerate(guesses)
+        if confidence > 0 or place == 0
     ]
 
 
@@ -225,6 +229,7 @@ async def translate_texts_of_deepl(http: HttpRequest) -> Response:
         models, chosen, protected, format="html" if handling else "text", glossary=terms
     )
     translated = await while_connected(http, work, models.limits.answer)
+    models.metrics.characters.inc(sum(map(len, texts)))
     return JsonResponse(
         {
             "translations": [
@@ -300,9 +305,10 @@ async def languages_of_deepl(http: HttpRequest, type: str = "source") -> list[di
 
 
 @deepl.get("/usage")
-async def usage() -> dict[str, int]:
-    """Tell that characters are not counted."""
-    return {"character_count": 0, "character_limit": 1_000_000_000_000}
+async def usage(http: HttpRequest) -> dict[str, int]:
+    """Count characters since the server started; the limit is DeepL's number for none."""
+    count = served(http).metrics.total("characters")
+    return {"character_count": count, "character_limit": 1_000_000_000_000}
 
 
 @deepl.post(

@@ -18,6 +18,19 @@ export class Problem extends Error {
   }
 }
 
+const missed = new Map(); // modules that did not come: a browser remembers, so the next try has another address
+
+/** Import a module by its address. */
+export async function load(address) {
+  const tries = missed.get(address);
+  try {
+    return await import(tries ? `${address}?${tries}` : address);
+  } catch {
+    missed.set(address, (tries ?? 0) + 1);
+    throw new Problem({ title: t().gone, status: 0 });
+  }
+}
+
 /** Ask with the token, if there is one; a busy server is asked again after a while. */
 async function request(path, { headers = {}, signal, ...options } = {}) {
   for (let tries = 0; ; tries++) {

@@ -7,7 +7,7 @@ import { draw } from "/static/draw/look.js";
 import { makeMatrix } from "/static/draw/matrix.js";
 import { makeAsker, post } from "./api.js";
 import { saveLook } from "./figure.js";
-import { awaiting, debounced, dropZone, h, imageExamples, modelChoice, statusLine } from "./parts.js";
+import { awaiting, debounced, dropZone, firstOf, h, imageExamples, modelChoice, statusLine } from "./parts.js";
 import { recall, remember } from "./address.js";
 import { pairExamples } from "./examples.js";
 import { t } from "./words.js";
@@ -34,7 +34,7 @@ export function compare(page, models) {
   function side(number_) {
     const end = number_ ? "2" : "";
     const names = { model: `model${end}`, text: `text${end}`, image: `image${end}` };
-    const first = number_ ? sides0().model : models[0];
+    const first = number_ ? sides0().model : firstOf(models);
     const chosen = recall(names.model) ?? first.name;
     const choice = modelChoice(models, chosen, changed, { id: names.model, label: t().sides[number_] });
     const status = statusLine();
@@ -129,7 +129,7 @@ export function compare(page, models) {
 
   function sides0() {
     const chosen = recall("model");
-    return { model: models.find((each) => each.name === chosen) ?? models[0] };
+    return { model: models.find((each) => each.name === chosen) ?? firstOf(models) };
   }
 
   /** What was done in one figure is done in the other, too. */

@@ -1,7 +1,6 @@
 // What a model attended to, drawn by the modules of `manyheads look`.
 
-import { draw } from "/static/draw/look.js";
-import { makeAsker, post } from "./api.js";
+import { load, makeAsker, post, Problem } from "./api.js";
 import { makeBelieve } from "./untrained.js";
 import { h } from "./parts.js";
 import { remember } from "./address.js";
@@ -9,6 +8,22 @@ import { t } from "./words.js";
 
 /** Whether a view has explanations by gradients, and integrated ones could join them. */
 const explains = (view) => (view.overlays ?? []).some((each) => /^(relevance|grad-cam)/.test(each.name));
+
+const LOOK = "/static/draw/look.js";
+let drawer = null; // what draws figures, once one is asked for
+
+/** Load the modules of `manyheads look`, which need d3, and one of them or of this page by its address. */
+export function withDrawing(address = LOOK) {
+  const script = (name) => new Promise((done, failed) => {
+    const src = `/static/draw/d3/d3-${name}.min.js`;
+    document.head.append(Object.assign(document.createElement("script"), { src, async: false, onload: done, onerror: failed }));
+  });
+  drawer ??= Promise.all(["path", "array", "selection", "shape"].map(script)).catch(() => {
+    drawer = null; // the next one tries again
+    throw new Problem({ title: t().gone, status: 0 });
+  });
+  return drawer.then(() => load(address));
+}
 
 /** Save a figure as one file that needs no server. */
 export async function saveLook(request) {
@@ -27,7 +42,7 @@ export function makeFigure(parent, found = () => {}, remove = null) {
   const about = h("p", { class: "about", hidden: true });
   const save = h("button", { type: "button", class: "link", hidden: true, onclick: () => saveLook(asked) }, t().save);
   const more = h("button", { type: "button", class: "link more", hidden: true, onclick: integrate }, t().integrate);
-  const box = h("section", { class: "under", "aria-label": t().attention }, about, root, more, save);
+  const box = h("section", { class: "under", "aria-label": t().attention }, about, root, h("div", { class: "row small" }, more, save));
   parent.append(box);
   let drawing = null;
   let asked = null;
@@ -71,7 +86,7 @@ export function makeFigure(parent, found = () => {}, remove = null) {
       if (integrating) remember({ map: "explanations", layer: null, head: "integrated gradients" });
       drawing = drawing
         ? await drawing.update(answer.data, answer.packed)
-        : await draw(root, answer.data, answer.packed, options);
+        : await (await withDrawing()).draw(root, answer.data, answer.packed, options);
       finished();
       save.hidden = false;
       drawn = whose();
@@ -130,6 +145,7 @@ export function makeFigure(parent, found = () => {}, remove = null) {
       box.classList.toggle("of-panel", Boolean(panel));
       about.textContent = note;
       about.hidden = !note;
+      withDrawing().catch(() => {}); // meanwhile; who draws hears of what went wrong
       return asker.ask((signal) => post("/api/v1/look", { ...request, form: "page" }, { signal }));
     },
     dim: (is) => drawing && box.classList.toggle("old", is),

@@ -1,7 +1,7 @@
 // A path that asks, and the book of ideas: each a screen with a sentence, its equation, a live figure and
 // its code.
 
-import { get } from "./api.js";
+import { get, load } from "./api.js";
 import { makeFigure } from "./figure.js";
 import { learnWords } from "./learn.words.js";
 import { h, imageUrl, title } from "./parts.js";
@@ -24,6 +24,11 @@ function style() {
 
 export function learn(page, models) {
   const language = () => document.documentElement.lang;
+  /** "Self-attention: a word in its sentence": the field's term, then the idea. */
+  function named({ term, title: told }) {
+    const plain = told[language()];
+    return term ? `${term[language()]}: ${plain[0].toLowerCase()}${plain.slice(1)}` : plain;
+  }
   const words = learnWords();
   const walkable = models.some((model) => model.looks && ["translate", "classify"].includes(model.request) && !model.words);
   const tab = (name, open) => h("button", { type: "button", class: "step", onclick: open }, name);
@@ -84,7 +89,11 @@ export function learn(page, models) {
     press("path");
     figure.clear();
     remember({ view: "learn", idea: null, map: null, layer: null, head: null, row: null, column: null });
-    walking = Promise.all([import("./path.js"), style()]).then(([module]) => (stopped ? null : module.path(page, models)));
+    walking = Promise.all([load("/static/path.js"), style()]).then(([module]) => (stopped ? null : module.path(page, models)));
+    walking.catch((error) => {
+      walking = null;
+      if (!stopped) page.append(h("p", { class: "status wrong", role: "alert" }, error.message));
+    });
   }
 
   async function openBook(fresh) {
@@ -119,7 +128,7 @@ export function learn(page, models) {
     next.disabled = place === all.length - 1;
     const { map = null, layer = null, head = null, row = null } = idea?.figure ?? {};
     remember({ view: "learn", idea: all[place], ...(fresh ? { map, layer, head, row, column: null } : {}) });
-    heading.textContent = idea ? idea.title[language()] : t().errata;
+    heading.textContent = idea ? named(idea) : t().errata;
     sentence.textContent = idea ? idea.sentence[language()] : t().errataHint;
     formula.hidden = !idea;
     formula.replaceChildren(...(idea ? [equation(idea.math)] : []));
@@ -181,7 +190,7 @@ export function learn(page, models) {
     }
     if (stopped || walking) return;
     chosen.replaceChildren(
-      ...lessons.ideas.map((idea, i) => h("option", { value: idea.id }, `${i + 1}. ${idea.title[language()]}`)),
+      ...lessons.ideas.map((idea, i) => h("option", { value: idea.id }, `${i + 1}. ${named(idea)}`)),
       h("option", { value: ERRATA }, t().errata),
     );
     const known = recall("idea");

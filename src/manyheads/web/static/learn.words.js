@@ -12,7 +12,7 @@ const EN = {
 const KO = {
   parts: "배우는 길",
   path: "여덟 걸음",
-  book: "개념의 책",
+  book: "개념 모음",
   own: "내 문장으로 해 보기",
   ownImage: "내 사진으로 해 보기",
   example: "예문으로 돌아가기",

@@ -5,11 +5,12 @@ import { t } from "./words.js";
 
 const FEW = 3; // new words that are named
 const LIST = /'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"/g;
+const listed = (text) => [...text.matchAll(LIST)].map((each) => each[1] ?? each[2]);
 const RULES = [
-  [/unusual words: (.*?)(?:; [a-z]|\. Check|$)/, (found) => ({ words: [...found[1].matchAll(LIST)].map((each) => each[1] ?? each[2]) })],
+  [/unusual words: (.*?)(?:; [a-z]|\. Check|$)/, (found) => ({ words: listed(found[1]) })],
   [/letters of another script/, () => ({ kind: "script" })],
-  [/characters that .* (?:unknown|does not know)|unknown characters/, () => ({ kind: "characters" })],
-  [/is unsure of this translation: .* probability of (\d+)%.* usually (\d+)%/, (found) => ({ sure: Number(found[1]) / 100, usual: Number(found[2]) / 100 })],
+  [/characters that the vocabulary does not have: (.*?)(?:; [a-z]|\. Check|$)/, (found) => ({ signs: listed(found[1]) })],
+  [/is unsure of this translation: .* probability of (\d+)%/, (found) => ({ sure: Number(found[1]) / 100 })],
   [/is unsure: the most probable class/, () => ({ kind: "classes" })],
   [/learned to describe/, () => ({ kind: "picture" })],
   [/learned to read/, () => ({ kind: "print" })],
@@ -19,9 +20,9 @@ const RULES = [
   [/more than any in training|only the first/, () => ({ kind: "long" })],
 ];
 
-/** What notes say of a sentence: new words, how sure, and kinds of doubt; the rest as it is. */
+/** What notes say of a sentence: new words and signs, how sure, and kinds of doubt; the rest as it is. */
 export function read(notes = []) {
-  const told = { words: [], sure: null, usual: null, kinds: [], rest: [] };
+  const told = { words: [], signs: [], sure: null, kinds: [], rest: [] };
   for (const note of notes ?? []) {
     let known = false;
     for (const [pattern, make] of RULES) {
@@ -30,8 +31,9 @@ export function read(notes = []) {
       known = true;
       const made = make(found);
       told.words.push(...(made.words ?? []));
+      told.signs.push(...(made.signs ?? []));
       if (made.kind) told.kinds.push(made.kind);
-      if (made.sure !== undefined) Object.assign(told, { sure: made.sure, usual: made.usual });
+      told.sure ??= made.sure ?? null;
     }
     if (!known) told.rest.push(note);
   }
@@ -48,12 +50,21 @@ export function noteItems(notes, model) {
   });
 }
 
-/** The sentences that `read` stands for. */
-export function plain({ words, sure, kinds, rest }, model) {
+/** Whether an answer should be checked: one to a text in capitals need not be. */
+export const isDoubtful = ({ words, signs, sure, kinds, rest }) =>
+  Boolean(words.length || signs.length || rest.length || sure !== null || kinds.some((kind) => kind !== "capitals"));
+
+/** The sentences that `read` stands for; that the answer should be checked is said once. */
+export function plain(told, model) {
+  const { words, signs, sure, kinds, rest } = told;
+  const few = (all) => all.slice(0, FEW).map((each) => `“${each}”`).join(", ");
+  const more = signs.filter((sign) => !words.some((word) => word.includes(sign)));
   return [
-    ...(words.length ? [t().newWords(words.slice(0, FEW).map((word) => `“${word}”`).join(", "))] : []),
+    ...(words.length ? [t().newWords(few(words))] : []),
+    ...(more.length ? [t().newSigns(few(more))] : []),
     ...kinds.map((kind) => t().doubts[kind](model)),
     ...(sure !== null ? [t().unsureOf] : []),
     ...rest.map((note) => say(note)),
+    ...(isDoubtful(told) && !rest.length ? [t().check] : []),
   ];
 }

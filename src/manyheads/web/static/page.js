@@ -1,21 +1,17 @@
 // The served page: one view at a time, in the person's language.
 
-import { get, onToken } from "./api.js";
-import { compare } from "./compare.js";
-import { learn } from "./learn.js";
+import { get, load, onToken, Problem } from "./api.js";
+import { withDrawing } from "./figure.js";
 import { h } from "./parts.js";
-import { picture } from "./picture.js";
 import { recall, remember } from "./address.js";
-import { search } from "./search.js";
-import { translate } from "./translate.js";
 import { switchLanguage, t } from "./words.js";
 
 const page = document.getElementById("page");
 const head = document.getElementById("head");
-const VIEWS = { text: translate, picture, search, compare, learn };
 const FORMER = { translate: "text", see: "picture", describe: "picture", read: "picture" }; // in older links
 let current = null;
 let facts = null;
+let shown = null; // the last view that was asked for
 
 onToken(
   () =>
@@ -51,16 +47,33 @@ function offered() {
   return Object.entries(able).filter(([, found]) => found.length);
 }
 
-function show(wanted) {
+async function show(wanted) {
   const name = FORMER[wanted] ?? wanted;
   const views = offered();
   const [chosen, models] = views.find(([each]) => each === name) ?? views[0] ?? [];
   current?.destroy();
+  current = null;
   page.replaceChildren();
   drawHead(views, chosen);
   document.title = chosen ? `${t().views[chosen]} · Manyheads` : "Manyheads";
   if (name && name !== chosen) page.append(h("p", { class: "status wrong", role: "alert" }, t().noView(name)));
-  if (chosen) current = VIEWS[chosen](page, models, facts);
+  if (!chosen) return;
+  const mine = (shown = {});
+  const view = chosen === "text" ? "translate" : chosen;
+  const address = `/static/${view}.js`;
+  try {
+    const module = await (chosen === "compare" ? withDrawing(address) : load(address)); // when it is opened
+    if (mine === shown) current = module[view](page, models, facts);
+  } catch (error) {
+    if (mine === shown) fail(error.message, () => show(wanted));
+    if (!(error instanceof Problem)) throw error;
+  }
+}
+
+/** Say what went wrong in place of the page. */
+function fail(words, act) {
+  const again = h("button", { type: "button", class: "link", onclick: act }, t().again);
+  page.replaceChildren(h("p", { class: "status wrong", role: "alert" }, `${words} `, again));
 }
 
 function drawHead(views, chosen) {
@@ -120,7 +133,7 @@ addEventListener("popstate", () => facts && show(recall("view")));
 
 // What is dropped beside a box must not replace the page: a picture or a document goes where it belongs.
 addEventListener("dragover", (event) => event.preventDefault());
-addEventListener("drop", (event) => {
+addEventListener("drop", async (event) => {
   event.preventDefault();
   const files = [...(event.dataTransfer?.files ?? [])];
   if (!files.length || !facts) return;
@@ -131,7 +144,7 @@ addEventListener("drop", (event) => {
   const name = files[0].type.startsWith("image/") ? "picture" : "text";
   if (!offered().some(([each]) => each === name)) return;
   history.pushState(null, "", `#view=${name}`);
-  show(name);
+  await show(name);
   current?.drop?.(files);
 });
 
@@ -140,11 +153,10 @@ async function begin() {
   try {
     facts = await get("/api/v1/models");
   } catch (error) {
-    const again = h("button", { type: "button", class: "link", onclick: begin }, t().again);
-    page.replaceChildren(h("p", { class: "status wrong", role: "alert" }, `${error.message} `, again));
+    fail(error.message, begin);
     return;
   }
-  show(recall("view"));
+  await show(recall("view"));
   document.documentElement.dataset.page = "ready";
 }
 await begin();

@@ -20,6 +20,27 @@ export function h(name, given = {}, ...children) {
 export const percent = (value) =>
   value > 0 && value < 0.01 ? "<1%" : `${Math.round(100 * value)}%`;
 
+/** The model to begin with: one that reads the language of the page. */
+export const firstOf = (models) => models.find((model) => model.source === document.documentElement.lang) ?? models[0];
+
+/** The most similar order of two lists of words; gives which of each are in the other. */
+export function shared(before, after) {
+  const rows = Array.from({ length: before.length + 1 }, () => new Array(after.length + 1).fill(0));
+  for (let i = before.length - 1; i >= 0; i--) {
+    for (let j = after.length - 1; j >= 0; j--) {
+      const [skip, drop] = [rows[i][j + 1], rows[i + 1][j]];
+      rows[i][j] = before[i] === after[j] ? rows[i + 1][j + 1] + 1 : Math.max(skip, drop);
+    }
+  }
+  const kept = [before.map(() => false), after.map(() => false)];
+  for (let i = 0, j = 0; i < before.length && j < after.length; ) {
+    if (before[i] === after[j]) kept[0][i++] = kept[1][j++] = true;
+    else if (rows[i + 1][j] >= rows[i][j + 1]) i++;
+    else j++;
+  }
+  return kept;
+}
+
 /** Call something once nothing has called for so many milliseconds. */
 export function debounced(act, milliseconds) {
   let timer = null;

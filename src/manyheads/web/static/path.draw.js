@@ -1,10 +1,12 @@
 // What the path draws: pieces, bars, planes, strips of colour and pictures, all as elements of the page.
 
-import { h, percent } from "./parts.js";
+import { h, percent, shared } from "./parts.js";
 
-export const isSpecial = (token) => /^<.*>$/.test(token);
+const isMarked = (token) => /^<.*>$/.test(token);
+export const isByte = (token) => /^<0x..>$/.test(token); // of a letter that the vocabulary does not have
+export const isSpecial = (token) => isMarked(token) && !isByte(token);
 export const piece = (token) => token.replaceAll("▁", " ").trim() || "␣";
-export const isWord = (token) => !isSpecial(token) && /[\p{L}\p{N}]/u.test(token);
+export const isWord = (token) => !isMarked(token) && /[\p{L}\p{N}]/u.test(token);
 export const strongest = (row) => row.indexOf(Math.max(...row));
 
 /** The shade of an element: 0 none, 1 full. */
@@ -62,16 +64,21 @@ export function plane(points, names, { lit = [], label }) {
   const span = (axis) => {
     const values = points.map((point) => point[axis]);
     const [low, high] = [Math.min(...values), Math.max(...values)];
-    return (value) => 6 + (88 * (value - low)) / (high - low || 1);
+    return (value) => 10 + (80 * (value - low)) / (high - low || 1);
   };
   const [x, y] = [span(0), span(1)];
+  const taken = []; // centres and half widths of names, which do not cover each other
   return h(
     "div",
     { class: "path-plane", role: "img", "aria-label": label },
     points.map((point, i) => {
       const place = h("span", { class: lit.includes(i) ? "lit" : names[i] ? null : "dot" }, names[i] ?? "");
-      place.style.left = `${x(point[0])}%`;
-      place.style.top = `${100 - y(point[1])}%`;
+      const [left, middle, half] = [x(point[0]), 100 - y(point[1]), 1 + (names[i]?.length ?? 0)];
+      const covered = (top) => taken.some(([l, t, room]) => Math.abs(l - left) < room + half && Math.abs(t - top) < 7);
+      const top = [0, 7, -7, 14, -14].map((by) => middle + by).find((each) => !names[i] || !covered(each)) ?? middle;
+      if (names[i]) taken.push([left, top, half]);
+      place.style.left = `${left}%`;
+      place.style.top = `${top}%`;
       return place;
     }),
   );
@@ -104,24 +111,6 @@ export function dial(id, name, { min, max, step, value, written = String }, turn
     turned(Number(slider.value));
   });
   return h("div", { class: "path-dial" }, h("label", { for: id }, name), slider, out);
-}
-
-/** The most similar order of two lists of words; gives which of each are in the other. */
-export function shared(before, after) {
-  const rows = Array.from({ length: before.length + 1 }, () => new Array(after.length + 1).fill(0));
-  for (let i = before.length - 1; i >= 0; i--) {
-    for (let j = after.length - 1; j >= 0; j--) {
-      const [skip, drop] = [rows[i][j + 1], rows[i + 1][j]];
-      rows[i][j] = before[i] === after[j] ? rows[i + 1][j + 1] + 1 : Math.max(skip, drop);
-    }
-  }
-  const kept = [before.map(() => false), after.map(() => false)];
-  for (let i = 0, j = 0; i < before.length && j < after.length; ) {
-    if (before[i] === after[j]) kept[0][i++] = kept[1][j++] = true;
-    else if (rows[i + 1][j] >= rows[i][j + 1]) i++;
-    else j++;
-  }
-  return kept;
 }
 
 const bare = (word) => word.toLowerCase().replace(/[^\p{L}\p{N}]/gu, "") || word;

@@ -5,7 +5,7 @@ import { makeAsker } from "./api.js";
 import * as draw from "./path.draw.js";
 import { debounced, h, percent } from "./parts.js";
 
-const { piece, isWord, isSpecial, strongest } = draw;
+const { piece, isByte, isWord, isSpecial, strongest } = draw;
 const LONG = 4; // letters of a word that says something
 const SURE = 0.7; // the weight, or the probability, that makes a good question: neither certain nor lost
 const NEIGHBOUR = /(\S+) (-?\d\.\d+)(?:, |$)/g; // "cat 0.55, dog 0.41"
@@ -33,7 +33,7 @@ function pieces({ view, text, words }) {
   const longest = spelled.sort((a, b) => b.length - a.length)[0] ?? [];
   const long = longest.length > 1;
   return {
-    given: { count, spaced, word: long ? longest.map(piece).join("").replaceAll("␣", "") : "", parts: longest.length },
+    given: { count, spaced, word: long ? longest.map(piece).join("").replaceAll("␣", "") : "", parts: longest.length, byte: view.source.find(isByte) },
     options: options.map(String),
     right: options.indexOf(count),
     shown: () => [draw.chips(view.source, { lang: view.lang, words })],

@@ -11,7 +11,6 @@ const EN = {
   model: "Model",
   says: "The model answers:",
   flow: "The whole model as one flow",
-  flowHint: "Each part leads to its step.",
   parts: {
     pieces: "Pieces", patches: "Patches", vectors: "Vectors", positions: "+ positions", attention: "Attention", heads: (n) => `${n} heads`,
     feedforward: "Feed-forward", residual: "residual connection: what came in is added", layers: (n) => `× ${n} layers`, logits: "Logits", next: "Next word", classes: "Class", fool: "Fool it",
@@ -31,7 +30,7 @@ const EN = {
   failed: "No answer",
   retry: "Try again",
   waiting: "Working…",
-  done: (right, count) => `You have walked the whole path: ${right} of ${count} guesses were right.`,
+  done: (right, count) => `You have walked the whole path${count ? `: ${right} of ${count} guesses were right` : ""}.`,
   open: (steps) => `Without a guess so far: ${steps.length > 1 ? "steps" : "step"} ${steps.join(", ")}.`,
   other: { text: "Now the same with a picture", image: "Now the same with a sentence" },
   // Parts of figures
@@ -75,15 +74,15 @@ const EN = {
       ask: () => "A model does not read words or letters, but pieces from a list that it learned. Into how many pieces does it cut your sentence?",
       right: (w) => `It is ${w.count} pieces, for ${w.spaced} words.`,
       explain: (w) => [
-        w.word ? `A frequent word is one piece; “${w.word}” is put together from ${w.parts}.` : "Every word of yours is frequent enough to be one piece; signs are pieces too.",
-        "No word is refused: what is rare is spelled in smaller pieces.",
+        w.word ? `Most frequent words are one piece; “${w.word}” is put together from ${w.parts}.` : "Every word of yours is frequent enough to be one piece; signs are pieces too.",
+        `No word is refused: what is rare is spelled in smaller pieces${w.byte ? `, and a letter that is not in the list in bytes, such as ${w.byte}` : ""}.`,
       ],
     },
     {
       title: "Vectors (embedding)",
       ask: (w) => `Each piece is replaced by its vector: a row of numbers that was learned. Whose vector is most similar to that of “${w.token}”, in the whole vocabulary?`,
       right: (w) => `“${w.best}” is most similar: cosine ${w.similarity}, where 1 is the same direction.`,
-      explain: () => ["Nobody told the model what words mean.", "Pieces that occurred in similar places while it was trained have got similar vectors."],
+      explain: () => ["Nobody told the model what words mean.", "Pieces that occurred in similar places while it was trained have similar vectors."],
     },
     {
       title: "Positions",
@@ -203,7 +202,6 @@ const KO = {
   model: "모델",
   says: "모델의 답:",
   flow: "모델 전체의 흐름",
-  flowHint: "부분을 누르면 그 단계로 갑니다.",
   parts: {
     pieces: "조각", patches: "패치", vectors: "벡터", positions: "+ 위치", attention: "어텐션", heads: (n) => `헤드 ${n}개`,
     feedforward: "피드포워드", residual: "잔차 연결: 들어온 것을 더합니다", layers: (n) => `× ${n}층`, logits: "로짓", next: "다음 단어", classes: "분류", fool: "속이기",
@@ -223,7 +221,7 @@ const KO = {
   failed: "답이 없습니다",
   retry: "다시 시도",
   waiting: "계산하는 중…",
-  done: (right, count) => `길을 끝까지 걸었습니다. 짐작 ${count}번 가운데 ${right}번이 맞았습니다.`,
+  done: (right, count) => `길을 끝까지 걸었습니다.${count ? ` 짐작 ${count}번 가운데 ${right}번이 맞았습니다.` : ""}`,
   open: (steps) => `아직 짐작하지 않은 단계: ${steps.join(", ")}.`,
   other: { text: "이제 사진으로 해 보기", image: "이제 문장으로 해 보기" },
   end: "끝",
@@ -248,7 +246,7 @@ const KO = {
   now: "지금",
   moved: (n) => `${n}개 바뀜`,
   unchanged: "번역이 바뀌지 않았습니다.",
-  changed: (gone, added) => [gone.length ? `사라진 것: ${gone.join(", ")}.` : "", added.length ? `새로 온 것: ${added.join(", ")}.` : "", "아직 맞는 번역일까요? 그것은 모델이 알려 주지 못합니다."].filter(Boolean).join(" "),
+  changed: (gone, added) => [gone.length ? `사라진 것: ${gone.join(", ")}.` : "", added.length ? `새로 생긴 것: ${added.join(", ")}.` : "", "아직 맞는 번역일까요? 그것은 모델이 알려 주지 못합니다."].filter(Boolean).join(" "),
   halves: (label) => [`여전히 “${label}”, 확신도 비슷함`, `여전히 “${label}”, 확신은 줄어듦`, "다른 분류"],
   swappedHalves: "두 반쪽을 바꾼 뒤",
   tiles: "위치 벡터끼리 얼마나 비슷한가: 패치마다 작은 그림 하나씩 제자리에 있습니다. 파랑은 비슷하고 주황은 반대입니다",
@@ -266,8 +264,8 @@ const KO = {
       ask: () => "모델은 단어나 글자가 아니라, 배워 둔 목록에 있는 조각을 읽습니다. 이 문장은 몇 조각으로 잘릴까요?",
       right: (w) => `단어는 ${w.spaced}개이고 조각은 ${w.count}개입니다.`,
       explain: (w) => [
-        w.word ? `자주 나오는 단어는 한 조각이고, “${w.word}” 같은 단어는 ${w.parts}조각을 이어 붙입니다.` : "이 문장의 단어는 모두 자주 나와서 한 조각이고, 문장 부호도 조각입니다.",
-        "드문 단어는 더 작은 조각으로 나누어 쓰므로, 거절되는 단어는 없습니다.",
+        w.word ? `자주 나오는 단어는 대개 한 조각이고, “${w.word}” 같은 단어는 ${w.parts}조각을 이어 붙입니다.` : "이 문장의 단어는 모두 자주 나와서 한 조각이고, 문장 부호도 조각입니다.",
+        `드문 단어는 더 작은 조각으로 나누어 쓰므로, 거절되는 단어는 없습니다.${w.byte ? ` 목록에 없는 글자는 ${w.byte} 같은 바이트로 씁니다.` : ""}`,
       ],
     },
     {

@@ -131,7 +131,7 @@ export function picture(page, models, facts) {
       if (answer.translation) lines.push(h("p", { class: "out small lines", lang: answer.to }, answer.translation));
       const [first, ...more] = notes(answer, model)[0]?.children ?? [];
       // Who cannot read the picture knows nothing of its translation either.
-      if (first?.textContent === t().doubts.print()) for (const each of more) each.remove();
+      if (first?.textContent.startsWith(t().doubts.print())) for (const each of more) each.remove();
       return [...(first ? [first.parentElement] : []), ...lines];
     },
   });

@@ -6,8 +6,8 @@ import { makeFigure } from "./figure.js";
 import { isDocument, makeFiles } from "./files.js";
 import { say } from "/static/draw/language.js";
 import { makeLive } from "./live.js";
-import { plain, read } from "./notes.js";
-import { cellText, debounced, h, modelChoice, percent, statusLine } from "./parts.js";
+import { isDoubtful, plain, read } from "./notes.js";
+import { cellText, debounced, firstOf, h, modelChoice, percent, shared, statusLine } from "./parts.js";
 import { recall, remember } from "./address.js";
 import { addToHistory, clearHistory, history, keep, kept } from "./store.js";
 import { makeEditor, makeThreads } from "./threads.js";
@@ -26,23 +26,19 @@ const wordsOf = (text) =>
 
 /** What is new among words, by its place, and what is gone, by the place that it stood before. */
 function changes(before, after) {
-  const rows = Array.from({ length: before.length + 1 }, () => new Array(after.length + 1).fill(0));
-  for (let i = before.length - 1; i >= 0; i--) {
-    for (let j = after.length - 1; j >= 0; j--) {
-      rows[i][j] = before[i] === after[j] ? rows[i + 1][j + 1] + 1 : Math.max(rows[i + 1][j], rows[i][j + 1]);
-    }
-  }
-  const [fresh, gone] = [new Set(), new Map()];
-  for (let [i, j] = [0, 0]; i < before.length || j < after.length; ) {
-    if (i < before.length && j < after.length && before[i] === after[j]) [i, j] = [i + 1, j + 1];
-    else if (j < after.length && (i === before.length || rows[i][j + 1] >= rows[i + 1][j])) fresh.add(j++);
-    else gone.set(j, [...(gone.get(j) ?? []), before[i++]]);
-  }
-  return { fresh, gone };
+  const [stays, held] = shared(before, after);
+  const gone = new Map();
+  let place = 0;
+  before.forEach((word, i) => {
+    while (place < after.length && !held[place]) place++;
+    if (stays[i]) place++;
+    else gone.set(place, [...(gone.get(place) ?? []), word]);
+  });
+  return { fresh: new Set([...after.keys()].filter((j) => !held[j])), gone };
 }
 
 export function translate(page, models) {
-  const choice = modelChoice(models, recall("model") ?? kept("model"), changeModel, { missing: recall("model") });
+  const choice = modelChoice(models, recall("model") ?? kept("model") ?? firstOf(models).name, changeModel, { missing: recall("model") });
   const area = h("textarea", { id: "source", rows: 1, spellcheck: "false", autocapitalize: "off" });
   const editor = makeEditor(area);
   const sourceLabel = h("label", { for: "source" });
@@ -62,18 +58,21 @@ export function translate(page, models) {
   const files = makeFiles();
   const file = h("input", { type: "file", id: "document", class: "unseen", onchange: () => file.files[0] && files.translate(file.files[0], choice.model) });
   const past = h("details", { class: "past" });
+  const path = h("a", { href: "#view=learn", class: "link" }, t().walk);
+  const gestures = h("p", { class: "about" }, t().gestures);
   const copied = h("span", { role: "status" });
   const sureness = h("span", { class: "sure", title: t().sureHint });
   const alive = h("section", { class: "alive" },
     h("div", { class: "side" },
-      h("div", { class: "row small" }, sourceLabel, detected, swap, button(t().clear, () => set("")), h("label", { for: "document", class: "link" }, t().file), file, past, count),
+      h("div", { class: "row small" }, sourceLabel, swap, button(t().clear, () => set("")), h("label", { for: "document", class: "link" }, t().file), file, past, count),
       editor.box, strike),
     known,
     h("div", { class: "side" },
       h("div", { class: "row small" }, outLabel, sureness),
       out,
       // Above the answer threads would run through them.
-      h("div", { class: "row small" }, button(t().copy, () => putOnClipboard(out.dataset.text ?? "")), button(t().link, () => putOnClipboard(location.href)), copied),
+      h("div", { class: "row small" }, button(t().copy, () => putOnClipboard(out.dataset.text ?? "")), button(t().link, () => putOnClipboard(location.href)), path, copied),
+      gestures,
       told, pop, status.line, others),
   );
   const ties = makeThreads(alive);
@@ -287,7 +286,10 @@ export function translate(page, models) {
         "aria-expanded": "false",
         title: word.chance === null ? null : t().chance(percent(word.chance)),
         onmouseenter: () => activate(number, place),
-        onfocus: () => activate(number, place),
+        onfocus: (event) => {
+          activate(number, place);
+          if (event.target.matches(":focus-visible")) turnTo(number);
+        },
         onclick: () => offer(number, place),
         onkeydown: (event) => walk(event, number, place),
       }, word.text);
@@ -324,10 +326,9 @@ export function translate(page, models) {
     active = { sentence, word };
     pointed = null;
     light();
-    turnTo(sentence);
   }
 
-  /** Look into another sentence. */
+  /** Look into another sentence. Its note may move the answer, and so never follows a pointer over it. */
   function turnTo(sentence) {
     if (sentence === focus) return;
     focus = sentence;
@@ -383,6 +384,7 @@ export function translate(page, models) {
     const sentence = sentences[number];
     const word = sentence.words[place];
     const again = !pop.hidden && word.span.getAttribute("aria-expanded") === "true";
+    turnTo(number);
     closePop();
     if (again) return;
     word.span.setAttribute("aria-expanded", "true");
@@ -413,7 +415,7 @@ export function translate(page, models) {
 
   /** Place a box below an element, within the page. */
   function put(box, element) {
-    const frame = alive.getBoundingClientRect();
+    const frame = box.offsetParent.getBoundingClientRect();
     const at = element.getBoundingClientRect();
     box.style.top = `${at.bottom - frame.top + 4}px`;
     box.style.left = `${Math.max(0, Math.min(at.left - frame.left, frame.width - Math.min(box.offsetWidth || 280, frame.width)))}px`;
@@ -506,18 +508,23 @@ export function translate(page, models) {
   function drawKnown() {
     const sentence = sentences[focus];
     const found = read(sentence?.notes);
+    const foreign = Boolean(detected.firstChild);
+    if (foreign) found.words = [];
     const sure = sentence ? (found.sure ?? sentence.sure ?? null) : null;
     const doubt = plain(found, choice.model);
-    const rest = [...sentences.keys()].filter((i) => i !== focus && sentences[i].notes?.length);
+    const grave = sentences.map((each) => isDoubtful(read(each.notes)));
+    const rest = [...sentences.keys()].filter((i) => i !== focus && grave[i]);
     known.classList.toggle("doubt", Boolean(doubt.length));
-    out.classList.toggle("doubtful", Boolean(doubt.length));
+    out.classList.toggle("doubtful", grave.includes(true));
+    out.querySelectorAll(".sentence-of").forEach((each, i) => each.classList.toggle("doubtful", grave[i]));
     const bar = h("span", { class: "bar" }, h("span"));
     bar.firstChild.style.width = `${100 * (sure ?? 0)}%`;
-    const fixes = sentence ? rewrites(sentence, found) : [];
+    const fixes = sentence && !foreign ? rewrites(sentence, found) : [];
     known.replaceChildren(
       ...(doubt.length ? [h("p", {}, h("strong", {}, doubt.join(" ")))] : []),
+      detected,
       ...(fixes.length ? [h("p", { class: "fixes" }, t().tryInstead, " ", fixes.map(([words, act]) => button(words, act, "chip")))] : []),
-      ...(rest.length ? [h("p", {}, button(t().alsoCheck(rest.length), () => activate(rest[0], 0)))] : []),
+      ...(rest.length ? [h("p", {}, button(t().alsoCheck(rest.length), () => turnTo(rest[0])))] : []),
     );
     sureness.replaceChildren(...(sure === null ? [] : [t().sure, " ", bar, " ", percent(sure)]));
   }
@@ -535,11 +542,11 @@ export function translate(page, models) {
       fixes.push([t().lower, () => replace(low[0].toUpperCase() + low.slice(1))]);
     }
     if (/[\p{L}\p{N}]$/u.test(source) && choice.model.source !== "ja") fixes.push([t().endMark, () => replace(`${source}.`)]);
-    for (const word of found.words.slice(0, 2)) {
+    for (const word of [...found.words, ...found.signs].slice(0, 2)) {
       const less = source.replace(word, "").replace(/\s+/g, " ").trim();
       if (less && less !== source) fixes.push([t().leaveOut(word), () => replace(less)]);
     }
-    if (found.words.length || found.kinds.length || found.sure !== null) {
+    if (isDoubtful(found)) {
       const example = textExamples(choice.model).find((each) => each !== source);
       if (example) fixes.push([example, () => replace(example)]);
     }
@@ -645,14 +652,15 @@ export function translate(page, models) {
   const guesser = makeAsker({
     begin() {},
     done(found) {
-      detected.replaceChildren();
       const [best] = found ?? [];
-      if (!best || best.confidence < 60 || best.language === choice.model.source) return;
-      const fit = models.find((each) => each.source === best.language);
+      const from = choice.model.source;
+      if (!best || best.confidence < 60 || best.language === from) return drawKnown(detected.replaceChildren());
+      const fits = models.filter((each) => each.source === best.language);
+      const fit = fits.find((each) => each.target === from) ?? fits[0];
       const name = languageName(best.language);
-      detected.append(fit ? button(t().looksLikeSwitch(name, fit.name), () => {
-        choice.pick(fit.name, true, true);
-      }) : t().looksLike(name));
+      const act = () => choice.pick(fit.name, true, true);
+      detected.replaceChildren(fit ? button(t().looksLikeSwitch(name, languageName(fit.target)), act, "chip") : t().looksLike(name));
+      return drawKnown();
     },
     failed: () => detected.replaceChildren(),
   });
@@ -689,12 +697,13 @@ export function translate(page, models) {
     outLabel.textContent = [t().translation, languageName(to)].filter(Boolean).join(" · ");
     area.lang = from ?? "";
     swap.hidden = !models.some((each) => each.source === to && each.target === from);
-    inside.hidden = own.hidden = !choice.model.looks;
+    inside.hidden = own.hidden = path.hidden = gestures.hidden = !choice.model.looks;
     chips.replaceChildren(...textExamples(choice.model).map((text) => h("button", { type: "button", onclick: () => set(text) }, text)));
   }
 
   function set(text) {
     area.value = text;
+    detected.replaceChildren();
     forced = struck = removed = null;
     focus = 0;
     remember({ forced: null });

@@ -15,6 +15,7 @@ export function makeSteps(parent, app, ask, rowOf, signal) {
   const body = drawer.append("div").attr("class", "computed");
   let asking = null;
   let shown = "";
+  let last = null; // what was asked for, and its steps: another theme only paints them again
 
   /** What is asked for: null where no head, or no row, is chosen. */
   function wanted() {
@@ -30,9 +31,9 @@ export function makeSteps(parent, app, ask, rowOf, signal) {
     const look = app.state.look();
     drawer.style("display", look?.shared ? null : "none");
     const given = wanted();
-    const key = JSON.stringify([given, look?.name === "mean", app.paintKey()]);
-    if (key === shown) return;
-    shown = key;
+    const key = JSON.stringify([given, look?.name === "mean"]);
+    if (`${key} ${app.paintKey()}` === shown) return;
+    shown = `${key} ${app.paintKey()}`;
     asking?.abort();
     if (!given) {
       const single = look?.name !== "mean" || app.state.layer().looks.length === 1;
@@ -43,6 +44,7 @@ export function makeSteps(parent, app, ask, rowOf, signal) {
       );
       return;
     }
+    if (last?.[0] === key) return write(last[1]);
     const mine = new AbortController();
     asking = mine;
     body.classed("old", true);
@@ -52,7 +54,9 @@ export function makeSteps(parent, app, ask, rowOf, signal) {
     } catch (error) {
       if (asking === mine && error.name !== "AbortError") tell(error.message || "No answer");
     }
-    if (steps && asking === mine && !signal.aborted) write(steps);
+    if (!steps || asking !== mine || signal.aborted) return;
+    last = [key, steps];
+    write(steps);
   }
 
   function tell(words) {
