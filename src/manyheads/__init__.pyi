@@ -128,6 +128,7 @@ def look(
     kind: Literal["text", "image"] | None = None,
     untrained: bool = False,
     without: list[str] | tuple[str, ...] = (),
+    uniform: list[str] | tuple[str, ...] = (),
     target: str | None = None,
     baseline: Literal["black", "mean", "blur"] = "black",
     integrated: bool | None = False,
