@@ -8,12 +8,15 @@ Scores are BLEU of lower-cased texts without end marks, so that only the words c
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable
 from random import Random
 from typing import Any
 
 import manyheads
+from manyheads.data.augment.number_pairs import LANGUAGES, number_pairs, spelled
 from manyheads.data.augment.text_noise import drop_end_mark, random_name, random_number
+from manyheads.data.text.corpus import Corpus
 from manyheads.measure.text_metrics import TEXT_METRICS
 from manyheads.recipe_data.pair_splits import corpus_split, training_corpus
 from manyheads.tasks.translate.predictor import Translator
@@ -49,6 +52,8 @@ def main() -> None:
         repeated += sum(bool(REPEATED.search(text)) for text in outputs)
     found["repeated three times"] = f"{repeated} of {len(WRITTEN) * len(valid)} answers"
     found["copied"] = copied(model, valid.source, {w for s, _ in train.pairs() for w in s.split()})
+    if {data.source, data.target} == set(LANGUAGES):
+        found["other numbers"] = numbered(model, valid)
     print(json.dumps({sys.argv[1]: found}, ensure_ascii=False, indent=1))
 
 
@@ -80,6 +85,34 @@ def copied(model: Translator, sources: list[str], seen: set[str]) -> dict[str, A
         "of": sum(w.isalpha() for w in wanted),
         "failures": wrong[:5],
     }
+
+
+def numbered(model: Translator, valid: Corpus) -> dict[str, Any]:
+    """Count answers with the numbers, times and prices that were put into validation pairs."""
+    data: Any = model.folder.recipe.data
+    languages = data.source, data.target
+    made = number_pairs(valid.source, valid.target, 0.3, 1, languages)
+    pairs = [(s, t) for s, t in dict.fromkeys(made) if said(t, languages[1])]
+    outputs = [best.text for best, *_ in model.translate([source for source, _ in pairs])]
+    right = [
+        said(target, languages[1]) == said(output, languages[1])
+        for (_, target), output in zip(pairs, outputs, strict=True)
+    ]
+    wrong = [f"{s} -> {o}" for (s, _), o, r in zip(pairs, outputs, right, strict=True) if not r]
+    score = TEXT_METRICS["chrf"](outputs, [[target] for _, target in pairs], languages[1])
+    return {
+        "right": f"{sum(right)} of {len(pairs)}",
+        "chrf": round(score.value, 2),
+        "failures": wrong[:8],
+    }
+
+
+def said(text: str, language: str) -> Counter[str]:
+    """The numbers of a text; one in a word is the same as in digits."""
+    words = {spelled(number, language): str(number) for number in range(2, 1000)}
+    found = re.findall(r"\d+(?:[.,:]\d+)*|[\w-]+", text.lower())
+    plain = (words.get(each) or re.sub(r"[.,:](?=\d{3}\b)", "", each) for each in found)
+    return Counter(each.replace(":", ".") for each in plain if each[0].isdigit())
 
 
 if __name__ == "__main__":
