@@ -73,8 +73,13 @@ def make_data(recipe: Recipe, root: Path) -> list[str]:
 
 def make_start(recipe: Recipe, changes: list[str]) -> None:
     """Make the model that a recipe starts from, by the recipe of its folder's name."""
+    name = None
     if isinstance(recipe, ClassifyRecipe) and recipe.start is not None:
-        out = Path(recipe.start.model)
+        name = recipe.start.model
+    elif isinstance(recipe, TranslateRecipe) and recipe.start is not None:
+        name = recipe.start.encoder
+    if name is not None:
+        out = Path(name)
         run(RECIPES[out.name], out, "train.steps=2", "train.warmup=1", *changes)
 
 
