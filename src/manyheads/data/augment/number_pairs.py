@@ -202,9 +202,10 @@ def other_time(source: str, target: str, draw: random.Random) -> Pair | None:
 # "pounds" of an original are mostly a weight.
 _PRICE = {
     "en": re.compile(
-        r"(?:(?P<said>[\w,.-]*\w) (?:dollars|euros)|[$€£]\d(?:[\d,.]*\d)?)(?![\w,.]\w|\w)"
+        r"(?:(?<![\w,.-])(?P<said>[\w,.-]{1,40}) (?:dollars|euros)|[$€£]\d(?:[\d,.]{0,12}\d)?)"
+        r"(?![\w,.]\w|\w)"
     ),
-    "de": re.compile(r"(?<!\d )\b(?P<said>[\w,.]*\w) (?:Dollar|Euro|Pfund)(?!\w)"),
+    "de": re.compile(r"(?<!\d )(?<![\w,.])(?P<said>[\w,.]{1,40}) (?:Dollar|Euro|Pfund)(?!\w)"),
 }
 _CURRENCIES = (("$", "dollars", "Dollar"), ("€", "euros", "Euro"), ("£", "pounds", "Pfund"))
 
