@@ -12,9 +12,7 @@ def test_mutated_files(name: str) -> None:
     """No other exception than those of manyheads.errors, and no gigabyte of memory."""
     before = peak()
     answered = sum(example(name, 1, number) for number in range(EXAMPLES[name]))
-    assert answered < EXAMPLES[name]
-    # What is mutated in a run depends on the seconds that it measured: maybe none is answered.
-    assert answered or name == "runs"
+    assert 0 < answered < EXAMPLES[name]
     assert peak() - before < GROWTH
 
 
