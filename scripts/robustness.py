@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 import manyheads
-from manyheads.data.augment.number_pairs import LANGUAGES, number_pairs, spelled
+from manyheads.data.augment.number_pairs import LANGUAGES, number_pairs, number_words
 from manyheads.data.augment.text_noise import drop_end_mark, random_name, random_number
 from manyheads.data.text.corpus import Corpus
 from manyheads.measure.text_metrics import TEXT_METRICS
@@ -109,9 +109,9 @@ def numbered(model: Translator, valid: Corpus) -> dict[str, Any]:
 
 def said(text: str, language: str) -> Counter[str]:
     """The numbers of a text; one in a word is the same as in digits."""
-    words = {spelled(number, language): str(number) for number in range(2, 1000)}
+    words = number_words(language)
     found = re.findall(r"\d+(?:[.,:]\d+)*|[\w-]+", text.lower())
-    plain = (words.get(each) or re.sub(r"[.,:](?=\d{3}\b)", "", each) for each in found)
+    plain = (str(words.get(each) or re.sub(r"[.,:](?=\d{3}\b)", "", each)) for each in found)
     return Counter(each.replace(":", ".") for each in plain if each[0].isdigit())
 
 

@@ -61,12 +61,13 @@ def in_digits(number: int, language: str) -> str:
 
 
 @cache
-def _values(language: str) -> dict[str, int]:
+def number_words(language: str) -> dict[str, int]:
+    """Return the words of the numbers from 2 to 999."""
     return {spelled(number, language): number for number in range(2, 1000)}
 
 
-# What looks like a number, longer than the words of _values: "two hundred thousand" is none of them
-# and is left alone, "twenty-second" and "fünfjährig" end in no number.
+# What looks like a number, longer than those of number_words: "two hundred thousand" is none of
+# them and is left alone, "twenty-second" and "fünfjährig" end in no number.
 _PART = "|".join(_ONES["en"].split() + _TENS["en"].split() + ["hundred", "thousand", "million"])
 _SAID = {
     "en": re.compile(
@@ -90,7 +91,7 @@ def _said(text: str, language: str) -> dict[int, re.Match[str]] | None:
             plain = re.sub(r"[.,](?=\d{3}\b)", "", words)
             value = int(plain) if plain.isdigit() and len(plain) < 10 else -1
         else:
-            value = _values(language).get(words, 0)
+            value = number_words(language).get(words, 0)
         if value in found or value == -1:
             return None
         if value > 1:
@@ -172,7 +173,7 @@ def _time(draw: random.Random) -> Pair:
             (f"{hour}:{minute:02d} p.m.", f"{late}{mark}{minute:02d} Uhr"),
             (f"{hour} p.m.", f"{late} Uhr"),
             (f"{hour} am", f"{hour % 12} Uhr"),
-            (f"{english} o'clock", f"{german.removesuffix('s') if hour == 1 else german} Uhr"),
+            (f"{english} o'clock", f"{'ein' if hour == 1 else german} Uhr"),
             (f"{hour} o'clock", f"{hour} Uhr"),
             *[(f"half past {english}", f"halb {after}")] * 2,
             (f"a quarter past {english}", f"Viertel nach {german}"),
@@ -219,7 +220,7 @@ def other_price(source: str, target: str, draw: random.Random) -> Pair | None:
             for match in _PRICE[language].finditer(text)
             if match["said"] is None
             or match["said"][0].isdigit()
-            or match["said"].lower() in _values(language)
+            or match["said"].lower() in number_words(language)
         ]
 
     ours, theirs = prices(source, "en"), prices(target, "de")
