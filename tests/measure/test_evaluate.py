@@ -144,6 +144,9 @@ def test_by_group(translate: Translator, tmp_path: Path) -> None:
     write_lines(tmp_path / "two.tsv", rows[1:2])
     alone = evaluate(translate, data=str(tmp_path / "two.tsv"), group="3", metrics=("exact",))
     assert line["groups"]["chat"] == alone["all"]["exact"]["value"]
+    selected = evaluate(translate, data=f"{path}[3=chat]", group="3", metrics=("exact",))
+    assert selected["groups"] == {"chat": line["groups"]["chat"]}
+    assert selected["data"].endswith("mine.tsv[3=chat]")
     low, high = line["intervals"]["exact"]
     value = line["all"]["exact"]["value"]
     assert low <= value <= high

@@ -92,6 +92,16 @@ def test_usual_words_of_an_unusual_text_are_not_named() -> None:
     assert note.endswith("unusual words: 'thx,', 'l8r'. Check the translation.")
 
 
+@pytest.mark.parametrize(
+    "text", ["The train leaves at 7:45.", "You owe me $7.", "He was born in 1987.", "37 men came."]
+)
+def test_numbers_that_training_varied_are_usual(text: str) -> None:
+    """The vocabulary of en-de spells 7 and $ in bytes, but `augment.numbers` has shown them."""
+    assert notes(text, shipped("en-de"), beams=1) == []
+    note, *_ = notes("It was 7%.", shipped("en-de"), beams=1)  # these it has not
+    assert "characters that the vocabulary does not have: '7', '%'" in note
+
+
 def test_a_word_of_no_language() -> None:
     """One word that is spelled in rare pieces, in a sentence of usual ones."""
     usual = "A man is riding a bicycle in the snow with a red dog."

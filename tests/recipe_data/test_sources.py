@@ -7,7 +7,7 @@ import pytest
 
 from manyheads.data.augment.text_noise import TextNoise
 from manyheads.data.text.corpus import Corpus
-from manyheads.errors import NotFoundError, RecipeError
+from manyheads.errors import DataError, NotFoundError, RecipeError
 from manyheads.project.paths import allow
 from manyheads.recipe_data.named_splits import inputs_of
 from manyheads.recipe_data.pair_splits import (
@@ -75,6 +75,22 @@ def test_several_corpora_are_one(tmp_path: Path) -> None:
     assert len(corpus.hashes) == 1 + 2 + 2
     for name in ("a.tsv", "b.en", "b.de", "refs.tsv"):  # none of them is written over
         assert tmp_path / name in inputs_of(table, None)
+
+
+def test_rows_of_a_table_are_selected_by_a_column(tmp_path: Path) -> None:
+    """So that some of a table count more than others; the file is still known by its content."""
+    (tmp_path / "a.tsv").write_text("one\teins\tbook\ntwo\tzwei\tweb\nthree\tdrei\tbook\n")
+    columns: dict[str, str | int | list[str]] = {"source_column": 1, "target_column": 2}
+    table = data(tmp_path, train="a.tsv", additional=["a.tsv[3=book]"], **columns)
+    assert training_corpus(table).sample(1)[0] == ["one", "two", "three", "one", "three"]
+    some = read_corpus("a.tsv[3=web]", table)
+    assert list(some.pairs()) == [("two", "zwei")]
+    assert some.hashes == read_corpus("a.tsv", table).hashes
+    assert tmp_path / "a.tsv" in inputs_of(table, None)
+    with pytest.raises(DataError, match=r"no row has 'news' in column 3"):
+        read_corpus("a.tsv[3=news]", table)
+    with pytest.raises(RecipeError, match="'a' is not a table"):
+        read_corpus("a[3=web]", table)
 
 
 def test_generated_data_stand_alone(tmp_path: Path) -> None:

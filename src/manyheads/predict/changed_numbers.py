@@ -21,12 +21,13 @@ def changed_numbers(source: str, translation: str) -> tuple[list[str], list[str]
         >>> changed_numbers("12,000 people and 30 dogs", "12.000 Menschen und dreißig Hunde")
         ([], [])
     """
-    ours, theirs = (_values(text) for text in (source, translation))
+    ours, theirs = numbers_of(source), numbers_of(translation)
     known = theirs.keys() | {value % 100 for value in theirs}
     missing = [text for value, text in ours.items() if value not in known and value > WORDS]
     new = [text for value, text in theirs.items() if not {value, value % 100} & ours.keys()]
     return (missing, new) if missing and new else ([], [])
 
 
-def _values(text: str) -> dict[int, str]:
+def numbers_of(text: str) -> dict[int, str]:
+    """Return the numbers that a text has in digits, by their value."""
     return {int(number): number for number in _DIGITS.findall(_GROUPED.sub("", text))}

@@ -17,13 +17,12 @@ from manyheads.data.text.corpus import (
     hashes,
     origin,
     read_bounded,
-    read_parallel,
 )
 from manyheads.data.text.exclusion import Exclusion, held_out_texts, hold_out, near_key
-from manyheads.data.text.formats import FORMATS, Pair, read_pairs
+from manyheads.data.text.formats import FORMATS, Pair, is_one_file, read_pairs
 from manyheads.errors import DataError, RecipeError, UsageError, nearest
 from manyheads.project.base_recipe import CONVERTED
-from manyheads.project.paths import endings, find_data, is_hub_data
+from manyheads.project.paths import endings, find_data, is_hub_data, split_selection
 from manyheads.recipe_data.named_splits import named
 from manyheads.recipe_data.text_data import PairData
 from manyheads.streams import stream
@@ -35,25 +34,58 @@ def read_corpus(name: str, data: PairData) -> Corpus:
     """Read a parallel corpus: "dates:SPLIT" is generated, anything else is a path."""
     if name.startswith("dates:"):
         return _dates(name.removeprefix("dates:"))
-    return read_parallel(find_corpus(name, data), data.source, data.target, data.columns)
+    path = find_corpus(name, data)
+    hashed = hashes(path, data.source, data.target)
+    return Corpus.of(list(pairs_of(name, data)), _origin(name, path, data), hashed)
+
+
+def _origin(name: str, path: str, data: PairData) -> str:
+    """Name a corpus for messages, with the rows selected."""
+    whole, (_, rows) = origin(path, data.source, data.target), split_selection(name)
+    return whole if rows is None else f"{whole}[{rows[0]}={rows[1]}]"
+
+
+def pairs_of(name: str, data: PairData) -> Iterator[Pair]:
+    """Read a corpus, or the rows that a name like "train.tsv[3=tatoeba]" selects by a column.
+
+    Raises:
+        DataError: no row has that value.
+    """
+    path, (_, rows) = find_corpus(name, data), split_selection(name)
+    sides = data.source, data.target
+    pairs = read_pairs(path, *sides, columns=data.columns)
+    if rows is None:
+        yield from pairs
+        return
+    column = int(rows[0]) if rows[0].isdigit() else rows[0]
+    values = read_pairs(path, *sides, columns=(column, data.columns[1]))
+    found = False
+    for pair, (_, value, _) in zip(pairs, values, strict=True):
+        if value == rows[1]:
+            found = True
+            yield pair
+    if not found:
+        raise DataError(f"{path}: no row has {rows[1]!r} in column {column!r}.")
 
 
 def training_corpus(data: PairData, say: Callable[[str], None] = lambda _: None) -> TrainingCorpus:
     """Read what is trained on, without what is excluded; a large corpus stays on disk."""
     if data.train.startswith("dates:"):
         return read_corpus(data.train, data)
-    paths = [find_corpus(name, data) for name in (data.train, *data.additional)]
+    names = (data.train, *data.additional)
+    paths = [find_corpus(name, data) for name in names]
     sides = (data.source, data.target)
     excluded = (held_out_texts(find_corpus(name, data), *sides) for name in data.exclude)
     exclusion = Exclusion.of(chain.from_iterable(excluded))
     held = set(map(near_key, corpus_split("valid", data).source)) if data.hold_out else set()
 
     def pairs() -> Iterator[Pair]:
-        every = chain.from_iterable(read_pairs(p, *sides, columns=data.columns) for p in paths)
+        every = chain.from_iterable(pairs_of(name, data) for name in names)
         rest = (pair for pair in every if near_key(pair.source) not in held) if held else every
         return exclusion.filter(rest) if exclusion.held_out else rest
 
-    origins = " + ".join(dict.fromkeys(origin(path, *sides) for path in paths))
+    each = (_origin(name, path, data) for name, path in zip(names, paths, strict=True))
+    origins = " + ".join(dict.fromkeys(each))
     hashed = tuple(digest for path in paths for digest in hashes(path, *sides))
     corpus = read_bounded(pairs, origins, hashed)
     if data.exclude and isinstance(corpus, Corpus):
@@ -86,7 +118,13 @@ def with_more_pairs(
 
 
 def find_corpus(name: str, data: PairData) -> str:
-    """Return what `read_pairs` reads: the path of a corpus, or its name on the hub."""
+    """Return what `read_pairs` reads: the path of a corpus, or its name on the hub.
+
+    Of a name with selected rows it is that of the whole table.
+    """
+    name, rows = split_selection(name)
+    if rows is not None and not is_one_file(name):
+        raise RecipeError(f"{name!r} is not a table, so [{rows[0]}={rows[1]}] selects nothing.")
     if "*" in name:
         raise RecipeError(
             f"{name!r} is a pattern: parallel text is one pair of files, named without their "

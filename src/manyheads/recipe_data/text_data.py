@@ -21,7 +21,8 @@ class PairData(DataTable):
     general: str | None = None
     source: str
     target: str
-    # Further corpora, trained on together with `train`; one that is named n times counts n times.
+    # Further corpora, trained on together with `train`; one that is named n times counts n times,
+    # "train.tsv[3=tatoeba]" are the rows of a table with that value in a column.
     additional: tuple[str, ...] = ()
     # Corpora, or .tsv files with any number of columns, of which no line may be trained on.
     exclude: tuple[str, ...] = ()

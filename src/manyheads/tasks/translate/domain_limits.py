@@ -40,8 +40,10 @@ def set_domain(
     source, script = translator.tokenizers.source, main_script("".join(corpus.source))
     measured = np.array(
         [
-            measure(source, translator.read_source(corpus.source[n]).text, translations[n], script)
-            for n in kept
+            measure(source, translator.measured(text, best.text), best, script)
+            for text, best in (
+                (translator.read_source(corpus.source[n]).text, translations[n]) for n in kept
+            )
         ]
     )
     right = _right(

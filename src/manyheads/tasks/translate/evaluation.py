@@ -14,7 +14,6 @@ from manyheads.asks.export_request import ParityRequest
 from manyheads.asks.heads_request import HeadsRequest
 from manyheads.data.even_sample import evenly_spaced, limited
 from manyheads.data.text.corpus import Corpus, read_references
-from manyheads.data.text.formats import read_pairs
 from manyheads.data.text.lines import ending
 from manyheads.engines.engine import engine_name
 from manyheads.engines.engine_parity import Parity
@@ -30,9 +29,9 @@ from manyheads.measure.score import ROWS, Line, heading, is_test, refuse_among, 
 from manyheads.measure.text_metrics import TEXT_METRICS, Score, Statistics
 from manyheads.project.domain import store_domain
 from manyheads.project.folder import store_entry
-from manyheads.project.paths import endings, find_data, here
+from manyheads.project.paths import endings, find_data, here, split_selection
 from manyheads.recipe_data.named_splits import named
-from manyheads.recipe_data.pair_splits import corpus_split, find_corpus, read_corpus
+from manyheads.recipe_data.pair_splits import corpus_split, pairs_of, read_corpus
 from manyheads.recipe_data.text_data import PairData
 from manyheads.tasks.translate.domain_limits import set_domain, unusual_share
 from manyheads.tasks.translate.length_bins import length_bins
@@ -55,7 +54,8 @@ def corpus_to_measure(
     """
     languages = ("", f".{data.source}", f".{data.target}")
     name = request.data or data.split_name(request.split) or ""
-    if data.columns == (None, None) and ending(name) == ".tsv":  # may have more, such as a group
+    file, _ = split_selection(name)
+    if data.columns == (None, None) and ending(file) == ".tsv":  # may have more, such as a group
         data = data.model_copy(update={"source_column": 1, "target_column": 2})
     if request.data is None:
         corpus = corpus_split(request.split, data)
@@ -84,7 +84,8 @@ def groups_of(corpus: Corpus, data: PairData, request: EvaluateRequest) -> list[
         UsageError: the corpus is no table.
         DataError: the table has no such column.
     """
-    if corpus.groups is not None or endings(corpus.origin, data.source, data.target) != ("",):
+    file, _ = split_selection(corpus.origin)
+    if corpus.groups is not None or endings(file, data.source, data.target) != ("",):
         raise UsageError(
             f"{corpus.origin} is not a table, so no column says what group a pair is of: leave "
             "`group` out."
@@ -92,10 +93,9 @@ def groups_of(corpus: Corpus, data: PairData, request: EvaluateRequest) -> list[
     group = request.group or ""
     column = int(group) if group.isdigit() else group
     name = named(request.split, data) if request.data is None else here(request.data)
-    path = find_corpus(name, data)
     first = data.columns[0] or (1 if group.isdigit() else None)  # of a table without names
-    columns = (first, column)
-    return [pair.target for pair in read_pairs(path, data.source, data.target, columns=columns)]
+    table = data.model_copy(update={"source_column": first, "target_column": column})
+    return [pair.target for pair in pairs_of(name, table)]
 
 
 def measure(

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from manyheads.decode.loops import loops
-from manyheads.predict.changed_numbers import changed_numbers
+from manyheads.predict.changed_numbers import changed_numbers, numbers_of
 from manyheads.predict.source_text import SourceText, read_source
-from manyheads.predict.unusual import reasons, unsure_of_translation
+from manyheads.predict.unusual import reasons, unsure_of_translation, without_numbers
 from manyheads.project.domain import stored_domain
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ class StoredTranslator:
         self.target: str = recipe.data.target
         self.decode: DecodeConfig = recipe.decode  # how to search unless told otherwise
         self.domain = stored_domain(folder)  # what is usual for its texts
+        self._numbers = recipe.augment.numbers > 0  # training showed it numbers of all kinds
         config: Any = recipe.config()
         self.longest = int(recipe.train.max_length)  # source tokens in training, the end included
         # Positions twice as far as any in training are tried; the rest of a text is left out.
@@ -86,7 +87,7 @@ class StoredTranslator:
                 "it is written in capitals, which the model does not know: it was translated in "
                 "sentence case. `recase=False` leaves it as it is."
             )
-        if why := "; ".join(reasons(self.tokenizers.source, source.text, best, self.domain)):
+        if why := "; ".join(self._reasons(source.text, best)):
             yield (
                 f"it is unlike what {self.folder.name} was trained on "
                 f"({self.folder.recipe.data.train}): {why}. Check the translation."
@@ -108,4 +109,16 @@ class StoredTranslator:
     def unusual(self, text: str, best: "Translation") -> bool:
         """Tell whether a text, as the model reads it, or its best translation is noted."""
         unsure = unsure_of_translation(self.folder.name, best, self.domain)
-        return bool(unsure) or any(reasons(self.tokenizers.source, text, best, self.domain))
+        return bool(unsure) or any(self._reasons(text, best))
+
+    def measured(self, text: str, translation: str) -> str:
+        """Return the text that the limits of usual ones are for; `text` is as the model reads it.
+
+        Its numbers are usual if training showed all kinds of them and the translation says them.
+        """
+        said = self._numbers and numbers_of(text).keys() <= numbers_of(translation).keys()
+        return without_numbers(text) if said else text
+
+    def _reasons(self, text: str, best: "Translation") -> Iterator[str]:
+        measured = self.measured(text, best.text)
+        return reasons(self.tokenizers.source, measured, best, self.domain)
