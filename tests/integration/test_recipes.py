@@ -44,7 +44,10 @@ def make_data(recipe: Recipe, root: Path) -> list[str]:
     names = [recipe.data.train, recipe.data.valid]
     if isinstance(recipe, TranslateRecipe):
         names += [*recipe.data.additional, *recipe.data.exclude]
-    for seed, name in enumerate(filter(None, names)):
+    files: dict[str, list[str]] = {}  # with what selects some of their rows, in a third column
+    for file, rows in map(split_selection, filter(None, names)):
+        files.setdefault(file, []).extend([rows[1]] if rows else [])
+    for seed, (name, values) in enumerate(files.items()):
         if name == "digits" or name.startswith("dates:"):
             continue
         if isinstance(recipe, GenerateRecipe | FillRecipe | TagRecipe | ReadRecipe):
@@ -55,7 +58,8 @@ def make_data(recipe: Recipe, root: Path) -> list[str]:
             source, target = numbers(60, seed)
             if name.endswith(".tsv"):
                 pairs = [f"{one}\t{other}" for one, other in zip(source, target, strict=True)]
-                write_lines(root / name, pairs)
+                third = [f"\t{each}" for each in values] or [""]
+                write_lines(root / name, [pair + each for pair in pairs for each in third])
                 continue
             write_lines(root / f"{name}.{recipe.data.source}", source)
             write_lines(root / f"{name}.{recipe.data.target}", target)
@@ -78,7 +82,7 @@ def make_start(recipe: Recipe, changes: list[str]) -> None:
         name = recipe.start.model
     elif isinstance(recipe, TranslateRecipe) and recipe.start is not None:
         name = recipe.start.encoder
-    if name is not None:
+    if name is not None and name not in shipped("pretrained"):
         out = Path(name)
         run(RECIPES[out.name], out, "train.steps=2", "train.warmup=1", *changes)
 

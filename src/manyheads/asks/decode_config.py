@@ -39,6 +39,7 @@ class DecodeConfig:
     )
     # Tokens that an output may repeat in a row, more where its source repeats some; 0 is no limit.
     max_loop: Annotated[int, Ge(0)] = 32
+    tag: str = ""  # that texts begin with, of tokenizer.symbols; "": tokenizer.tag, if there is one
     # A text in capitals is translated in sentence case, if the vocabulary does not know capitals.
     recase: bool = True
     forced_end: bool = False  # force the end token at the length limit; Marian models need it

@@ -38,6 +38,10 @@ class TranslateRequest(SearchRequest):
     ] = None
     min_length: Annotated[Natural | None, Option("Write at least this many tokens.", SEARCH)] = None
     prefix: Annotated[str, Option("Text that every translation begins with.", SEARCH)] = ""
+    tag: Annotated[
+        str | None,
+        Option("Translate as this tag of the model says, such as formal.", SEARCH),
+    ] = None
     recase: Annotated[
         bool | None,
         Option(

@@ -151,6 +151,11 @@ def to_marian(model: str, out: Path) -> Conversion:
         raise UsageError(
             f"{model} is not a translating Transformer: Marian's format has no place for others."
         )
+    if recipe.tokenizer.tag:
+        raise UsageError(
+            f"Texts of {model} begin with a tag ({recipe.tokenizer.tag}): Marian's format has no "
+            "place for one."
+        )
     state = read_weights(ours.path / "model.safetensors")
     start, order = config.start, list(range(config.vocabulary))
     if not recipe.converted:

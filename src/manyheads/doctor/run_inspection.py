@@ -67,7 +67,8 @@ class RunInspection:
         """Load the tokenizers; without a model folder those that training stored already."""
         if self.folder is not None:
             return self.folder.tokenizers()
-        return tokenizers(need_vocabularies(self.path))
+        config = getattr(self.recipe, "tokenizer", None)
+        return tokenizers(need_vocabularies(self.path), config)
 
     def characters(self) -> Characters:
         """Load the characters of a tagger's vocabulary."""

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.cancellation import raise_if_cancelled
 from manyheads.data.batching.batches import pad
+from manyheads.data.tokenizers.tagged_tokenizer import with_tag
 from manyheads.data.tokenizers.tokenizer import Piece, TextTokenizer, Tokenizers
 from manyheads.decode.loops import repeated
 from manyheads.decode.step import Hypothesis, Step
@@ -103,7 +104,8 @@ def translate(
 
     Raises:
         UsageError: constraints without a plain beam search, an alignment or coverage penalty for
-            a model without attention, or invalid prefixes, constraints or banned tokens.
+            a model without attention, a tag that it does not have, or invalid prefixes, constraints
+            or banned tokens.
     """
     ids = special_ids(model)
     prefixes = prefixes or [[]] * len(texts)
@@ -111,6 +113,8 @@ def translate(
     for what, given in (("prefixes", prefixes), ("constraints", constraints)):
         if len(given) != len(texts):
             raise UsageError(f"{len(texts)} texts, but {len(given)} {what}: give one per text.")
+    if decode.tag:
+        tokenizers = with_tag(tokenizers, decode.tag)
     check_search(decode, prefixes, constraints, vocabulary=len(tokenizers.target), end=ids.end)
     sources = [[*tokens, ids.end] for tokens in tokenizers.source.encode(texts)]
     most = getattr(getattr(model, "config", None), "token_limit", sys.maxsize)

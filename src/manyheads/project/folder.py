@@ -228,10 +228,10 @@ class ModelFolder:
         if self.recipe.origin is not None:
             return self._foreign_tokenizers(self.recipe.origin)
         found = need_vocabularies(self.path)
-        config = self.recipe.config()
+        config: Any = self.recipe.config()
         for (name, tokenizer), key in zip(found.items(), sizes(found), strict=True):
             self._check_size(name, len(tokenizer), "tokens", getattr(config, key, None))
-        return tokenizers(found)
+        return tokenizers(found, getattr(self.recipe, "tokenizer", None))
 
     def _foreign_tokenizers(self, origin: Converted) -> Tokenizers:
         if origin.format == "marian":

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from manyheads.data.tokenizers.tagged_tokenizer import TaggedTokenizer
 from manyheads.data.tokenizers.tokenizer import (
     PairTokenizerConfig,
     Tokenizer,
@@ -52,9 +53,11 @@ def learn_tokenizer(
     return Tokenizer(on_first(lambda: Tokenizer.train(lines, config, languages).model))
 
 
-def tokenizers(vocabularies: Vocabularies) -> Tokenizers:
-    """Return the tokenizer of each side."""
+def tokenizers(vocabularies: Vocabularies, config: TokenizerConfig | None = None) -> Tokenizers:
+    """Return the tokenizer of each side; sources may begin with a tag that `config` names."""
     source, *_ = found = list(vocabularies.values())
+    if isinstance(config, PairTokenizerConfig) and config.tag:
+        source = TaggedTokenizer(source.model, config.symbols, config.tag)
     return Tokenizers(source, found[-1])
 
 

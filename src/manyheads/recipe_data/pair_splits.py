@@ -8,6 +8,7 @@ from itertools import chain
 import numpy as np
 
 from manyheads.data.augment.number_pairs import number_pairs
+from manyheads.data.augment.speech_levels import polite_pairs, with_levels
 from manyheads.data.augment.text_noise import TextNoise, joined_pairs
 from manyheads.data.synthetic.dates import SPLITS, generate
 from manyheads.data.text.corpus import (
@@ -97,24 +98,26 @@ def training_corpus(data: PairData, say: Callable[[str], None] = lambda _: None)
 def with_more_pairs(
     corpus: TrainingCorpus, augment: TextNoise, data: PairData, seed: int
 ) -> TrainingCorpus:
-    """Add the pairs that `augment` makes of others: joined ones, and with other numbers."""
-    if not (augment.joined or augment.numbers):
+    """Add the pairs that `augment` makes of others, and the level of its target to each source."""
+    made = [name for name in ("joined", "numbers", "polite", "levels") if getattr(augment, name)]
+    if not made:
         return corpus
     if isinstance(corpus, StreamedCorpus):
-        name = "joined" if augment.joined else "numbers"
-        raise RecipeError(f"augment.{name} is for corpora that fit into memory: leave it out.")
+        raise RecipeError(f"augment.{made[0]} is for corpora that fit into memory: leave it out.")
     sides = corpus.source, corpus.target
     pairs = list(joined_pairs(*sides, augment.joined, stream(seed, "joined")))
     if augment.numbers:
         languages = data.source, data.target
         pairs += number_pairs(*sides, augment.numbers, stream(seed, "numbers"), languages)
+    if augment.polite:
+        pairs += polite_pairs(*sides, augment.polite, stream(seed, "polite"), data.target)
     lines = corpus.lines or range(corpus.first_line, corpus.first_line + len(corpus))
-    return replace(
-        corpus,
-        source=corpus.source + [source for source, _ in pairs],
-        target=corpus.target + [target for _, target in pairs],
-        lines=[*lines, *[0] * len(pairs)],  # they are in no file
-    )
+    source = corpus.source + [source for source, _ in pairs]
+    target = corpus.target + [target for _, target in pairs]
+    if augment.levels:
+        source = with_levels(source, target, stream(seed, "levels"), data.target)
+    lines = [*lines, *[0] * len(pairs)]  # they are in no file
+    return replace(corpus, source=source, target=target, lines=lines)
 
 
 def find_corpus(name: str, data: PairData) -> str:

@@ -46,6 +46,12 @@ class PairTokenizerConfig(TokenizerConfig):
     # bpe: the share of dropped merges, Provilkov et al. 2020; the larger, the more varied.
     # On Multi30k, 0.2 and 0.1 make sentences about a third longer, batches and memory with them.
     sampling: Annotated[float, Ge(0), Le(1)] = 0.0
+    tag: str = ""  # of the symbols, that of a source that begins with none of them
+
+    def __post_init__(self) -> None:
+        """Refuse a tag that the vocabulary would not have."""
+        if self.tag and self.tag not in self.symbols:
+            raise ValueError(f"tag is {self.tag!r}: it must be one of symbols, {self.symbols}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from manyheads.asks.decode_config import DecodeConfig
+from manyheads.data.tokenizers.tagged_tokenizer import TaggedTokenizer
 from manyheads.data.tokenizers.tokenizer import UNKNOWN, Tokenizer, byte_pieces
 from manyheads.engines.engine import need
 from manyheads.engines.exporter import Exported, ExportOptions, Target
@@ -73,6 +74,8 @@ def describe_for_page(folder: ModelFolder) -> dict[str, Any]:
     about["ids"] = {name: getattr(config, name) for name in ("pad", "start", "end")}
     about["decode"] = _decode(folder, recipe.decode)
     source, target = cast(tuple[Any, Any], folder.tokenizers())
+    if isinstance(source, TaggedTokenizer):
+        raise _refusal(folder, "its texts begin with a tag, and those of the page do not")
     about["target"] = tokenizer_tables(folder, target)
     if image is not None:
         listed = [{"code": code, "token": token} for code, token in target.languages.items()]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from manyheads.data.text.corpus import Corpus, StreamedCorpus
 from manyheads.data.tokenizers.token_store import TokenStore, encode_on_disk
+from manyheads.data.tokenizers.tokenizer import TokenizerConfig
 from manyheads.fit.inputs import digest
 from manyheads.project.sentencepiece_files import Vocabularies, tokenizers
 from manyheads.recipe_data.text_data import PairData
@@ -16,6 +17,7 @@ def encoded_corpus(
     corpus: Corpus | StreamedCorpus,
     vocabularies: Vocabularies,
     data: PairData,
+    tokenizer: TokenizerConfig,
     cache: Path,
     say: Callable[[str], None],
     *,
@@ -39,10 +41,10 @@ def encoded_corpus(
         include={"source", "target", "source_column", "target_column", "exclude"}
     )
     models = [hashlib.sha256(tokenizer.model).hexdigest() for tokenizer in vocabularies.values()]
-    key = digest(*corpus.hashes, *models, columns, f"texts={texts}")
+    key = digest(*corpus.hashes, *models, columns, f"texts={texts}, {tokenizer}")
 
     def encoded() -> TokenStore:
-        return encode_on_disk(pairs(), tokenizers(vocabularies), cache, key, texts=texts)
+        return encode_on_disk(pairs(), tokenizers(vocabularies, tokenizer), cache, key, texts=texts)
 
     on_first(lambda: encoded() and None)
     return encoded()  # which finds the files

@@ -1,8 +1,10 @@
 """From a recipe to what a run needs before its model."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
+from manyheads.data.augment.speech_levels import with_levels
 from manyheads.data.even_sample import limited
 from manyheads.data.text.corpus import Corpus
 from manyheads.files import write_text
@@ -40,12 +42,17 @@ def prepare(recipe: TranslateRecipe, out: Path, say: Say) -> Prepared:
     for name in recipe.evaluate.metrics:
         # A missing package is found before training.
         TEXT_METRICS[name](["text"], ["text"], recipe.data.target)
+    language = recipe.data.target
     corpus, valid = training_corpus(recipe.data, say), corpus_split("valid", recipe.data)
     general = read_corpus(recipe.data.general, recipe.data) if recipe.data.general else None
     reject_test_splits(corpus, valid, *([general] if general else []))
     held_out, valid = valid, limited(valid, recipe.evaluate.limit)
     general = limited(general, recipe.evaluate.limit) if general else None
     corpus = with_more_pairs(corpus, recipe.augment, recipe.data, recipe.seed)
+    if recipe.augment.levels:  # the model is measured at the level that it is asked for
+        valid = replace(
+            valid, source=with_levels(valid.source, valid.target, recipe.seed, language)
+        )
     theirs = foreign_vocabularies(recipe, out)
     vocabularies = theirs or load_vocabularies(out)
     if not vocabularies:
@@ -64,19 +71,22 @@ def prepare(recipe: TranslateRecipe, out: Path, say: Say) -> Prepared:
             vocabularies = learn_vocabularies(sources, targets, recipe.tokenizer)
     # A converted model's vocabulary may be smaller than its embeddings: its recipe has the sizes.
     config = recipe.config(**({} if theirs else sizes(vocabularies)))
+    both = tokenizers(vocabularies, recipe.tokenizer)
     texts = recipe.tokenizer.sampling > 0 or recipe.augment.changes_pairs
     task = TranslateTask(
         corpus,
         valid,
-        tokenizers(vocabularies),
+        both,
         recipe.train,
         recipe.evaluate,
         seed=recipe.seed,
         ids=cast(SpecialIds, config),
         sampling=recipe.tokenizer.sampling,
         noise=recipe.augment,
-        store=encoded_corpus(corpus, vocabularies, recipe.data, out / CACHE, say, texts=texts),
-        language=recipe.data.target,
+        store=encoded_corpus(
+            corpus, vocabularies, recipe.data, recipe.tokenizer, out / CACHE, say, texts=texts
+        ),
+        language=language,
         general=general,
     )
     if task.left_out:
@@ -85,7 +95,7 @@ def prepare(recipe: TranslateRecipe, out: Path, say: Say) -> Prepared:
             f"train.max_length = {recipe.train.max_length} tokens"
         )
     if has_token_limit(config):  # or the validation data would be encoded for nothing
-        encoded = tokenizers(vocabularies).source.encode(valid.source)
+        encoded = both.source.encode(valid.source)
         longest = max(len(tokens) + 1 for tokens in encoded)  # with the end
         refuse_longer(config, longest, *(side.max() for side in task.lengths))
 
