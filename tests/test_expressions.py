@@ -194,6 +194,7 @@ def is_linear(expression: Expression, begin: str, again: str) -> bool:
     return True
 
 
+@pytest.mark.timeout(900)
 def test_every_expression_is_linear() -> None:
     """One that is not stops a server that reads a text of a megabyte."""
     found = [*expressions(), *made()]
