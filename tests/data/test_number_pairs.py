@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from manyheads.data.augment.number_pairs import (
     in_digits,
     number_pairs,
+    other_date,
     other_numbers,
     other_price,
     other_time,
@@ -22,6 +23,7 @@ PAIRS = [
     ("Tom ate three eggs.", "Tom aß drei Eier."),
     ("She got up at seven.", "Sie stand um sieben Uhr auf."),
     ("This shirt costs ten dollars.", "Dieses Hemd kostet zehn Dollar."),
+    ("She comes on Friday.", "Sie kommt am Freitag."),
     ("Go home.", "Geh nach Hause."),
 ]
 
@@ -204,9 +206,40 @@ def test_pairs_more_are_the_same_each_time() -> None:
     sources, targets = map(list, zip(*PAIRS, strict=True))
     pairs = list(number_pairs(sources, targets, 4.0, 1, ("en", "de")))
     assert pairs == list(number_pairs(sources, targets, 4.0, 1, ("en", "de")))
-    assert len(pairs) == 16
+    assert len(pairs) == 20
     turned = list(number_pairs(targets, sources, 4.0, 1, ("de", "en")))
     assert turned == [pair[::-1] for pair in pairs]
     assert not list(number_pairs(["Go."], ["Geh."], 1.0, 1, ("en", "de")))
     with pytest.raises(RecipeError, match="en and de"):
         list(number_pairs(sources, targets, 1.0, 1, ("en", "fr")))
+
+
+@given(st.integers(0, 2**32))
+def test_both_sides_say_the_same_other_date(seed: int) -> None:
+    """A weekday, a day of a month, both, or with a year; alone or in the sentence."""
+    pair = "I was born on April 3rd, 1950.", "Ich wurde am 3. April 1950 geboren."
+    found = other_date(*pair, random.Random(seed))
+    assert found is not None
+    english, german = found
+    assert sorted(re.findall(r"\d+", english)) == sorted(re.findall(r"\d+", german))
+    if english.startswith("I was"):
+        assert (english[:14], english[-1]) == ("I was born on ", ".")
+        assert (german[:13], german[-9:]) == ("Ich wurde am ", " geboren.")
+    months = [("March", "März"), ("May", "Mai"), ("October", "Oktober"), ("Sunday", "Sonntag")]
+    for one, other in months:
+        assert (one in english) == (other in german)
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("We met on Monday morning.", "Wir trafen uns am Montag Morgen."),
+        ("He reads on Mondays.", "Er liest montags."),
+        ("On Monday he left, on Friday he came.", "Am Montag ging er, am Freitag kam er."),
+        ("It begins on Monday.", "Es beginnt montags."),
+        ("I may leave on my own.", "Ich kann am Ende gehen."),
+    ],
+)
+def test_dates_that_would_not_fit_are_left(source: str, target: str) -> None:
+    """A part of the day, a habit, two dates, or none on one side."""
+    assert other_date(source, target, random.Random(0)) is None

@@ -1,4 +1,4 @@
-"""Training pairs with other numbers, clock times, prices and titles than a corpus has.
+"""Training pairs with other numbers, clock times, dates, prices and titles than a corpus has.
 
 A corpus of everyday sentences counts to twelve: of 164,026 English-German pairs of Tatoeba 1,697
 have a digit. Here a number that both sides say, as digits or as a word, becomes another one on
@@ -200,6 +200,75 @@ def other_time(source: str, target: str, draw: random.Random) -> Pair | None:
     return None
 
 
+_WEEKDAYS = {
+    "Monday": "Montag",
+    "Tuesday": "Dienstag",
+    "Wednesday": "Mittwoch",
+    "Thursday": "Donnerstag",
+}
+_WEEKDAYS |= {"Friday": "Freitag", "Saturday": "Samstag", "Sunday": "Sonntag"}
+_MONTHS = {
+    "January": "Januar",
+    "February": "Februar",
+    "March": "März",
+    "April": "April",
+    "May": "Mai",
+}
+_MONTHS |= {"June": "Juni", "July": "Juli", "August": "August", "September": "September"}
+_MONTHS |= {"October": "Oktober", "November": "November", "December": "Dezember"}
+# A part of the day would stay behind another date.
+_ENGLISH_DAY = rf"(?:{'|'.join(_MONTHS)}) \d\d?(?:st|nd|rd|th)?(?:, \d{{4}})?"
+_GERMAN_DAY = rf"\d\d?\. (?:{'|'.join(_MONTHS.values())})(?: \d{{4}})?"
+_DATE = {
+    "en": re.compile(
+        rf"\bon (?P<said>{'|'.join(_WEEKDAYS)}|{_ENGLISH_DAY})"
+        r"(?![\w,-]| (?:morning|afternoon|evening|night)\b)"
+    ),
+    "de": re.compile(
+        rf"\b[Aa]m (?P<said>{'|'.join(_WEEKDAYS.values())}|{_GERMAN_DAY})"
+        r"(?![\w-]| (?:[Mm]orgen|[Aa]bend|[Nn]achmittag|[Vv]ormittag|früh)\b)"
+    ),
+}
+
+
+def _date(draw: random.Random) -> Pair:
+    """Draw a date as English and German write it behind "on" and "am"."""
+    day, year = draw.randrange(1, 29), draw.randrange(1900, 2060)
+    month, monat = draw.choice(list(_MONTHS.items()))
+    weekday, wochentag = draw.choice(list(_WEEKDAYS.items()))
+    nth = f"{day}{'th' if day // 10 == 1 else {1: 'st', 2: 'nd', 3: 'rd'}.get(day % 10, 'th')}"
+    german = f"{day}. {monat}"
+    return draw.choice(
+        (
+            (weekday, wochentag),
+            (f"{month} {day}", german),
+            (f"{month} {nth}", german),
+            (f"{day} {month}", german),
+            (f"the {nth} of {month}", german),
+            (f"{month} {day}, {year}", f"{german} {year}"),
+            (f"{day} {month} {year}", f"{german} {year}"),
+            (f"{weekday}, {month} {day}", f"{wochentag}, dem {german}"),
+        )
+    )
+
+
+def other_date(source: str, target: str, draw: random.Random) -> Pair | None:
+    """Replace the one date of a pair: "on Monday" by "on May 3", "am 3. Mai"; or leave it alone."""
+    ours, theirs = (
+        list(_DATE[each].finditer(text))
+        for each, text in zip(LANGUAGES, (source, target), strict=True)
+    )
+    if len(ours) != 1 or len(theirs) != 1:
+        return None
+    (english, german), ((one,), (other,)) = _date(draw), (ours, theirs)
+    if draw.random() < 0.1:  # what stands in a letter's head
+        return english[0].upper() + english[1:], german.replace(", dem ", ", ")
+    return (
+        source[: one.start("said")] + english + source[one.end() :],
+        target[: other.start("said")] + german + target[other.end() :],
+    )
+
+
 # "pounds" of an original are mostly a weight.
 _PRICE = {
     "en": re.compile(
@@ -262,8 +331,8 @@ def number_pairs(
 ) -> Iterator[Pair]:
     """Yield up to `share` times as many pairs as there are, with other numbers and titles.
 
-    Half of them have another number, a quarter a title, the others a time or a price, drawn from
-    the pairs that have one.
+    Four in ten have another number, two a title, two a date, the others a time or a price, drawn
+    from the pairs that have one.
 
     Raises:
         RecipeError: The languages are not English and German.
@@ -277,8 +346,9 @@ def number_pairs(
     sides = (targets, sources) if turned else (sources, targets)  # English first
     pairs = list(zip(*sides, strict=True))
     draw = random.Random(seed)
-    for change, part in ((other_numbers, 4), (titled, 2), (other_time, 1), (other_price, 1)):
+    parts = ((other_numbers, 4), (titled, 2), (other_date, 2), (other_time, 1), (other_price, 1))
+    for change, part in parts:
         with_one = [pair for pair in pairs if change(*pair, random.Random(0))]
-        for _ in range(round(share * len(pairs) * part / 8) if with_one else 0):
+        for _ in range(round(share * len(pairs) * part / 10) if with_one else 0):
             if found := change(*draw.choice(with_one), draw):
                 yield found[::-1] if turned else found
