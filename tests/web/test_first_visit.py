@@ -522,6 +522,27 @@ def test_a_phone_has_its_sections_in_two_rows(page: Page, shipped: Running) -> N
     assert sections[1] - sections[0] < 40  # one row
 
 
+@pytest.mark.parametrize("text", ["오늘날씨가참좋네요", "我喜欢喝茶"])
+def test_a_phone_breaks_long_words(page: Page, shipped: Running, text: str) -> None:
+    """Also those of the other translations: nonsense has words that are wider than the screen."""
+    page.size(390, 844)
+    visit(page, shipped, f"model=en-de&text={text}", WORDS)
+    page.wait("document.querySelector('.others li')")
+    words = shown(page).split()
+    assert max(map(len, words)) > 12
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.evaluate("document.querySelector('.others').getBoundingClientRect().right") <= 390
+
+
+def test_earlier_texts_open_under_a_finger(page: Page, shipped: Running) -> None:
+    """What opens them is 24 pixels high, as WCAG 2.2 asks of a target."""
+    page.size(390, 844)
+    visit(page, shipped, "model=multi30k-en-de&text=Two+cats+sleep.", WORDS)
+    page.wait("!document.querySelector('.past').hidden")
+    high = "document.querySelector('.past > summary').getBoundingClientRect().height"
+    assert page.evaluate(high) >= 24
+
+
 def test_panels_and_buttons_stand_side_by_side(page: Page, shipped: Running) -> None:
     """Panels of a row begin at one height; what can be done with a figure is not one word."""
     visit(page, shipped, "view=learn&idea=T7")

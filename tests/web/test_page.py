@@ -771,3 +771,42 @@ def test_threads_end_on_their_words(page: Page, shipped: Running, width: int, me
     finally:
         page.command("Emulation.setEmulatedMedia", media="")
     assert max(ends) < 1.5
+
+
+def test_a_column_without_a_name_has_no_head(page: Page, shipped: Running) -> None:
+    """The corner of a table is a cell; every head of a column has words for a screen reader."""
+    visit(page, shipped, "model=multi30k-en-de&text=A+dog+sleeps.&inside=1", DRAWN)
+    page.evaluate(
+        "document.querySelectorAll('.look .drawer').forEach(each => { each.open = true; })"
+    )
+    page.wait("document.querySelectorAll('.look .drawer details.twin').length > 3")
+    page.evaluate("document.querySelectorAll('.look .twin').forEach(each => { each.open = true; })")
+    page.wait("document.querySelectorAll('.look .twin thead').length > 4")
+    heads = page.evaluate(
+        "[...document.querySelectorAll('.look .twin thead th')].map(each => each.textContent)"
+    )
+    assert heads
+    assert all(heads)
+    rows = page.evaluate(
+        "[...document.querySelectorAll('.look .twin table')]"
+        ".map(each => [each.rows[0].cells.length, each.rows[1].cells.length])"
+    )
+    assert all(head == body for head, body in rows)
+
+
+def test_landmarks_have_names_of_their_own(page: Page, shipped: Running) -> None:
+    """Also where two figures have one title: a captioner has positions in both halves."""
+    visit(page, shipped, "view=picture&image=heart&inside=1", DRAWN)
+    page.evaluate(
+        "document.querySelectorAll('.look .drawer').forEach(each => { each.open = true; })"
+    )
+    page.wait("document.querySelectorAll('.look .drawer details.twin').length > 3")
+    names = page.evaluate(
+        "[...document.querySelectorAll('[role=region], section[aria-label], nav')]"
+        ".map(each => each.ariaLabel)"
+    )
+    titles = page.evaluate(
+        "[...document.querySelectorAll('.look .twin .room')].map(each => each.ariaLabel)"
+    )
+    assert len(set(titles)) < len(titles)
+    assert len(set(names)) == len(names)

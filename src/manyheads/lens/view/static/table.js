@@ -18,7 +18,8 @@ export function makeTable(parent, { name, columns, rows, open = false, drawn = (
   });
   button("CSV", () => download(new Blob([`\ufeff${text(",")}`], { type: "text/csv" }), `${name}.csv`));
   const room = details.append("div").attr("class", "room").attr("tabindex", 0);
-  room.attr("role", "region").attr("aria-label", say(`Table: ${name}`));
+  // Not a landmark: figures have as many tables as panels, some of one name.
+  room.attr("role", "group").attr("aria-label", say(`Table: ${name}`));
   let now = { columns, rows };
 
   function button(label, act) {
@@ -48,10 +49,12 @@ export function makeTable(parent, { name, columns, rows, open = false, drawn = (
     fresh();
     room.selectAll("*").remove();
     const table = room.append("table");
-    // A column's head is aligned as what stands below it: words left, numbers right.
-    const words = (_, i) => !i || now.rows.some((cells) => typeof cells[i] === "string");
-    table.append("thead").append("tr").selectAll("th").data(now.columns).join("th")
-      .attr("scope", "col").classed("words", words).text((cell) => cell);
+    // A column's head is aligned as what stands below it: words left, numbers right. A corner heads none.
+    const named = (cell) => String(cell ?? "") !== "";
+    const words = (cell, i) => named(cell) && (!i || now.rows.some((cells) => typeof cells[i] === "string"));
+    table.append("thead").append("tr").selectAll("*").data(now.columns)
+      .join((heads) => heads.append((cell) => document.createElement(named(cell) ? "th" : "td")))
+      .attr("scope", (cell) => (named(cell) ? "col" : null)).classed("words", words).text((cell) => cell);
     const row = table.append("tbody").selectAll("tr").data(now.rows.slice(0, SHOWN)).join("tr");
     row.append("th").attr("scope", "row").text((cells) => cells[0]);
     row.selectAll("td").data((cells) => cells.slice(1)).join("td")
