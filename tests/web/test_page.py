@@ -773,6 +773,47 @@ def test_threads_end_on_their_words(page: Page, shipped: Running, width: int, me
     assert max(ends) < 1.5
 
 
+# Points of threads between source and answer that lie on words which they do not begin or end at.
+BEHIND = """[...document.querySelectorAll(".ties path")].flatMap((path) => {
+  const frame = document.querySelector(".ties").getBoundingClientRect();
+  const boxes = [...document.querySelectorAll(".mirror .w, .out .word")].flatMap((word) => {
+    const half = parseFloat(getComputedStyle(word).fontSize) / 2;
+    return [...word.getClientRects()].map(({ left, right, top, bottom }) =>
+      ({ word, left, right, top: (top + bottom) / 2 - half, bottom: (top + bottom) / 2 + half }));
+  });
+  const points = [];
+  for (let at = 0; at < path.getTotalLength(); at += 2) {
+    const { x, y } = path.getPointAtLength(at);
+    points.push([x + frame.left, y + frame.top]);
+  }
+  const within = (e, [x, y]) => x > e.left && x < e.right && y > e.top && y < e.bottom;
+  const on = (point) => boxes.filter((each) => !each.word.matches(".lit") && within(each, point));
+  return points.flatMap(on).map(({ word }) => word.textContent);
+})"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_threads_pass_between_words(page: Page, shipped: Running, width: int, scheme: str) -> None:
+    """Of a sentence of 25 words, which wraps: every word of the answer, in turn."""
+    page.size(width, 850)
+    page.prefer(prefers_color_scheme=scheme)
+    text = (
+        "The young woman in the red coat who lives next door told me yesterday that her little "
+        "brother had broken his arm while playing football again."
+    )
+    visit(page, shipped, f"model=en-de&text={text.replace(' ', '+')}", WORDS)
+    page.wait("document.querySelector('.ties path.lit')")
+    count = page.evaluate("document.querySelectorAll('.out .word').length")
+    drawn = 0
+    for number in range(count):
+        page.hover(".out .word", number)
+        if page.evaluate("document.querySelectorAll('.ties path').length"):
+            drawn += 1
+            assert page.evaluate(BEHIND) == []
+    assert drawn > count / 2
+
+
 def test_a_column_without_a_name_has_no_head(page: Page, shipped: Running) -> None:
     """The corner of a table is a cell; every head of a column has words for a screen reader."""
     visit(page, shipped, "model=multi30k-en-de&text=A+dog+sleeps.&inside=1", DRAWN)

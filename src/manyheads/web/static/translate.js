@@ -75,7 +75,10 @@ export function translate(page, models) {
       gestures,
       told, pop, status.line, others),
   );
-  const ties = makeThreads(alive);
+  const ties = makeThreads(alive, () => [
+    ...editor.words.map((each) => each.span),
+    ...out.querySelectorAll(".word, del, .sentence-of:not(:has(.word))"), // the last: words are not known yet
+  ]);
   const inside = h("details", { class: "drawer", id: "inside", open: Boolean(recall("inside")) },
     h("summary", {}, h("h2", {}, t().inside), h("span", {}, t().insideHint)));
   const own = h("details", { class: "drawer", id: "own" });
