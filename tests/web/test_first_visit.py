@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -117,6 +118,65 @@ def test_pointing_at_either_side_lights_the_other(page: Page, shipped: Running) 
         "f.setSelectionRange(3, 3); f.dispatchEvent(new KeyboardEvent('keyup')); })()"
     )
     page.wait("document.querySelector('.out .lit')?.textContent === 'Hund'")  # by the caret, too
+
+
+# A word of each of the first two has no thread; of the others none but words of grammar.
+UNTIED = (
+    "He always drinks black coffee in the morning before work.",
+    "The angry customer demanded his money back immediately.",
+    "My sister bought three red apples at the market.",
+    "I think that she really wants to learn Korean.",
+)
+
+
+def test_a_word_without_a_thread_is_marked(page: Page, shipped: Running) -> None:
+    """By the numbers of the server: no token of the answer points at it; words of grammar aside."""
+    marked = "[...document.querySelectorAll('.mirror .untied')].map(each => each.textContent)"
+    title = "document.getElementById('source').title"
+    kinds = []
+    for text in UNTIED:
+        visit(page, shipped, f"model=en-de&text={text.replace(' ', '+')}", WORDS)
+        page.wait("document.querySelectorAll('.out .word').length")
+        given = {"model": "en-de", "texts": [text], "probabilities": True, "align": True}
+        answer = shipped.client.post("/api/v1/translate", json=given).json()["answers"][0]
+        pointed = [
+            token["source"]
+            for token in answer["n_best"][0]["tokens"]
+            if token.get("source") and token["source"]["share"] >= 0.15
+        ]
+        free = []
+        for word in re.finditer(r"\S+", text):
+            begin, end = word.span()
+            if not any(begin < each["end"] and each["begin"] < end for each in pointed):
+                free.append(word[0])
+        wanted = [each for each in free if each not in ("in", "the", "that", "to")]
+        assert page.evaluate(marked) == wanted
+        kinds.append(bool(wanted))
+        assert page.evaluate("document.querySelectorAll('.untied-words').length") == bool(wanted)
+        for each in wanted:
+            assert f"“{each}”" in text_of(page, ".untied-words")
+            point(page, text.split().index(each))
+            page.wait(f"{title}.includes({json.dumps(each)})")
+        point(page, 0)
+        page.wait(f"!{title}")
+    assert kinds == [True, True, False, False]
+
+
+def test_a_mark_goes_with_its_word(page: Page, shipped: Running) -> None:
+    """Once the word is struck; and there is none where the mark was wrong more often than right."""
+    visit(page, shipped, f"model=en-de&text={UNTIED[0].replace(' ', '+')}", WORDS)
+    page.wait("document.querySelector('.mirror .untied')")
+    point(page, 7)
+    page.wait("!document.querySelector('.strike').hidden")
+    page.evaluate("document.querySelector('.strike').click()")
+    page.wait(
+        "document.querySelector('.mirror .struck') && !document.querySelector('.told').hidden"
+    )
+    page.wait(WORDS)
+    assert page.evaluate("document.querySelector('.mirror .struck').matches(':not(.untied)')")
+    visit(page, shipped, "model=de-en&text=Mein+Bruder+möchte+unbedingt+ein+Fahrrad.", WORDS)
+    page.wait("document.querySelector('.ties path')")
+    assert page.evaluate("!document.querySelector('.mirror .untied, .untied-words')")
 
 
 @pytest.mark.parametrize("delay", [110, 250])

@@ -11,9 +11,11 @@ import { cellText, debounced, firstOf, h, modelChoice, percent, shared, statusLi
 import { recall, remember } from "./address.js";
 import { addToHistory, clearHistory, history, keep, kept } from "./store.js";
 import { makeEditor, makeThreads } from "./threads.js";
+import { bare, untied } from "./untied.js";
 import { languageName, t } from "./words.js";
 
 const PAUSE = 30; // milliseconds without a key before the server is asked
+const NAMED = 4; // words without a thread that are named
 const BETS = 3; // translations to choose from
 const UNSURE = 0.2; // probability of a word below which it is marked
 const DETAILED = 12; // sentences whose words are looked at without being asked for
@@ -199,7 +201,7 @@ export function translate(page, models) {
     if (removed && !sentences.some((each) => each.source === removed.source)) removed = null;
     for (const each of sentences) { // what is known of a sentence that did not change stays
       const same = before.find((other) => other.source === each.source && other.plain === each.plain && other.words);
-      if (same) Object.assign(each, { words: same.words, links: same.links, shown: same.shown, steps: same.steps, n_best: same.n_best, changed: same.changed, sure: same.sure });
+      if (same) Object.assign(each, { words: same.words, links: same.links, shown: same.shown, steps: same.steps, n_best: same.n_best, changed: same.changed, sure: same.sure, untied: same.untied });
     }
     focus = Math.min(focus, Math.max(0, sentences.length - 1));
     write();
@@ -243,6 +245,9 @@ export function translate(page, models) {
         else sentence.links.push({ word: place, origin: placeOf(origin), weight: token.source.share });
       });
     }
+    // All words of the answer must be there as they were attended from, by the model as it is.
+    const all = whole && sentence.shown === best.text && tokens.length && removed?.source !== sentence.source;
+    sentence.untied = all ? untied(sources.map((each) => ({ text: each.text, index: placeOf(each) })), sentence.links, choice.model) : [];
     sentence.changed = special ? changes(wordsOf(sentence.plain).map((word) => word.text), sentence.words.map((word) => word.text)) : null;
   }
 
@@ -308,6 +313,9 @@ export function translate(page, models) {
   const gone = (sentence, place) =>
     (sentence.changed?.gone.get(place) ?? []).map((text) => h("del", {}, `${text} `));
 
+  /** Whether a word of the source has no thread, as far as that is known. */
+  const isUntied = (place) => Boolean(place && sentences[place.sentence]?.words && sentences[place.sentence].untied?.includes(place.word));
+
   function mirror() {
     const ranges = [];
     sentences.forEach((sentence, number) => {
@@ -319,6 +327,7 @@ export function translate(page, models) {
     for (const each of editor.words) {
       const sentence = sentences[each.sentence];
       each.span.classList.toggle("struck", struck?.source === sentence.source && struck.words.has(each.word));
+      each.span.classList.toggle("untied", isUntied(each));
       each.span.classList.toggle("rare", rareWords[each.sentence].some((word) => word === each.text || each.text.startsWith(word)));
     }
   }
@@ -495,6 +504,7 @@ export function translate(page, models) {
   /** The word of the source that is pointed at, and what can be done with it. */
   function point(word) {
     pointed = word && { sentence: word.sentence, word: word.word };
+    area.title = isUntied(word) ? t().untiedWord(bare(word.text)) : "";
     if (word) {
       active = null;
       turnTo(word.sentence);
@@ -529,6 +539,11 @@ export function translate(page, models) {
       ...(fixes.length ? [h("p", { class: "fixes" }, t().tryInstead, " ", fixes.map(([words, act]) => button(words, act, "chip")))] : []),
       ...(rest.length ? [h("p", {}, button(t().alsoCheck(rest.length), () => turnTo(rest[0])))] : []),
     );
+    const free = editor.words.filter(isUntied);
+    if (free.length) {
+      const named = free.slice(0, NAMED).flatMap((each, i) => [i ? ", " : " ", "“", h("b", {}, bare(each.text)), "”"]);
+      known.append(h("p", { class: "untied-words" }, t().untied, named, free.length > NAMED ? ", …" : ""));
+    }
     sureness.replaceChildren(...(sure === null ? [] : [t().sure, " ", bar, " ", percent(sure)]));
   }
 
