@@ -644,7 +644,7 @@ def test_tables_say_what_there_is(show: Show) -> None:
     page.wait("document.querySelectorAll('.drawer table').length === 4")
     heads = page.evaluate(
         "[...document.querySelectorAll('.drawer table')].map(t => "
-        "[...t.querySelectorAll('thead th')].map(e => e.textContent))"
+        "[...t.rows[0].cells].map(e => e.textContent))"
     )
     assert heads == [
         ["", "x", "y"],
