@@ -40,7 +40,7 @@ def encoded_corpus(
     columns = data.model_dump_json(
         include={"source", "target", "source_column", "target_column", "exclude"}
     )
-    models = [hashlib.sha256(tokenizer.model).hexdigest() for tokenizer in vocabularies.values()]
+    models = [hashlib.sha256(each.model).hexdigest() for each in vocabularies.values()]
     key = digest(*corpus.hashes, *models, columns, f"texts={texts}, {tokenizer}")
 
     def encoded() -> TokenStore:
