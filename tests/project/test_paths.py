@@ -151,7 +151,7 @@ def test_one_file_needs_no_endings() -> None:
     assert endings("halves", None, None) == ("",)
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "/", "none/", "*"])
+@pytest.mark.parametrize("name", ["", ".", "..", "/", "none/", "*", "a" * 300, "a\0b"])
 def test_odd_names_are_answered_too(name: str, tmp_path: Path) -> None:
     """Missing like any other: never a traceback."""
     with pytest.raises(NotFoundError, match="There is no data"):
@@ -164,6 +164,7 @@ def test_the_current_folder_counts_on_the_command_line(tmp_path: Path) -> None:
     assert here("mine", ("", *SUFFIXES)) == str(tmp_path / "current" / "mine")
     assert here("mine", ("", ".fr")) == "mine"
     assert here("none") == "none"
+    assert here("a" * 300) == "a" * 300  # the name of no file, and none that can be asked for
     assert here(".") == str(tmp_path / "current")
 
 
@@ -195,6 +196,8 @@ def test_recipes_by_name_and_by_path(tmp_path: Path) -> None:
 
 def test_an_unknown_recipe() -> None:
     """The nearest name, all names, and that a path will do."""
+    with pytest.raises(NotFoundError, match="no recipe"):
+        find_recipe("a" * 300)
     with pytest.raises(NotFoundError) as caught:
         find_recipe("digit")
     message = str(caught.value)
@@ -238,6 +241,6 @@ def test_models_by_path(tmp_path: Path) -> None:
 def test_an_unknown_model(tmp_path: Path) -> None:
     """A file is not a model folder either."""
     (tmp_path / "current" / "weights").write_bytes(b"")
-    for name in ("weights", "date-en-kr"):
+    for name in ("weights", "date-en-kr", "a" * 300):
         with pytest.raises(NotFoundError, match=f"no model '{name}'.*path of your own"):
             find_model(name)

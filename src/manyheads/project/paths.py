@@ -89,7 +89,7 @@ def split_selection(name: str) -> tuple[str, tuple[str, str] | None]:
         ('noto72.parquet', None)
     """
     found = re.fullmatch(r"(.+)\[([^\[\]=]+)=([^\[\]]*)\]", name, re.DOTALL)
-    if found is None or expand_user(name).exists():
+    if found is None or _there(expand_user(name)):
         return name, None
     return found[1], (found[2], found[3])
 
@@ -133,7 +133,7 @@ def find_data(name: str, root: str | None, suffixes: Sequence[str] = ("",)) -> l
     public = public_corpora().get(Path(name.partition("/")[0]).stem)
     local = expand_user(name).absolute()
     also = f"; as a change of a recipe, also for {local}" if local != path.absolute() else ""
-    if path.is_file():
+    if _there(path) and path.is_file():
         also += f". That file exists, but there is no reader for {path.suffix!r}: is it a plugin's?"
     raise NotFoundError(
         f"There is no data {name!r}: looked for {path.absolute()}{ending}{also}. "
@@ -162,12 +162,16 @@ def _matches(path: Path, suffixes: Sequence[str]) -> list[Path]:
         # Not as a pattern for glob, which refuses "a**b".
         return sorted(p for p in path.parent.glob("*") if fnmatchcase(p.name, path.name))
     appended = [suffix for suffix in suffixes if suffix]
-    whole = "" in suffixes and path.exists()
+    whole = "" in suffixes and _there(path)
     return [path] if whole or (appended and all(_exists(path, s) for s in appended)) else []
 
 
 def _exists(path: Path, suffix: str) -> bool:
-    return any(Path(f"{path}{suffix}{packed}").exists() for packed in ("", ".gz"))
+    return any(_there(f"{path}{suffix}{packed}") for packed in ("", ".gz"))
+
+
+def _there(path: str | Path) -> bool:
+    return os.path.exists(path)  # noqa: PTH110 - Path raises on a name too long before Python 3.14
 
 
 def checked_name(path: str | os.PathLike[str], forms: Mapping[str, str]) -> Path:
@@ -208,7 +212,7 @@ def shipped(kind: str) -> dict[str, Path]:
 
 def find_recipe(name: str) -> Path:
     """Find a recipe by the name of a shipped one, or by its path."""
-    return _find("recipe", name, shipped("recipes"), own=Path(name).is_file())
+    return _find("recipe", name, shipped("recipes"), own=os.path.isfile(name))  # noqa: PTH113
 
 
 def find_model(name: str, *, fetch: bool = True) -> Path:
@@ -230,7 +234,7 @@ def find_model(name: str, *, fetch: bool = True) -> Path:
             import_module("manyheads.convert.hub_models").fetch_model(name)
         return folder
     known = {each: manifest.parent for each, manifest in shipped("pretrained").items()}
-    return _find("model", name, known, own=Path(name).is_dir())
+    return _find("model", name, known, own=os.path.isdir(name))  # noqa: PTH112
 
 
 def _find(what: str, name: str, known: Mapping[str, Path], *, own: bool) -> Path:
