@@ -6,7 +6,7 @@ import pytest
 
 from manyheads.asks.translate_request import TranslateRequest
 from manyheads.convert.marian_folder import to_marian
-from manyheads.errors import UsageError
+from manyheads.errors import RecipeError, UsageError
 from manyheads.fit.run_training import train
 from manyheads.predict.load import load
 from manyheads.tasks.translate.predictor import Translator
@@ -40,6 +40,13 @@ def test_levels_from_training_to_answers(tmp_path: Path) -> None:
         model.answer(TranslateRequest(texts=("Hello.",), tag="rude"))
     with pytest.raises(UsageError, match="begin with a tag"):
         to_marian(str(tmp_path / "run"), tmp_path / "marian")
+
+
+@pytest.mark.parametrize("given", [(), TAGS[:1]])
+def test_levels_that_could_not_be_read_are_refused(tmp_path: Path, given: tuple[str, ...]) -> None:
+    """Sources would begin with a tag in pieces, or at use with none."""
+    with pytest.raises(RecipeError, match=r"name all of them in tokenizer\.symbols"):
+        recipe(tmp_path, "augment.levels=true", "data.hold_out=5", *given)
 
 
 def test_a_model_without_tags_refuses_one() -> None:

@@ -9,6 +9,7 @@ from pydantic import model_validator
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.asks.evaluate_request import EvaluateConfig
 from manyheads.bounded_numbers import Count, NotNegative
+from manyheads.data.augment.speech_levels import TAGS
 from manyheads.data.augment.text_noise import TextNoise
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, PairTokenizerConfig
 from manyheads.project.base_recipe import Converted, Recipe, Table
@@ -65,6 +66,16 @@ class TranslateRecipe(Recipe):
                     "a converted model is continued whole: name it as start.encoder and "
                     "start.decoder, leave start.vocabulary and tokenizer.sampling out"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _knows_its_levels(self) -> "TranslateRecipe":
+        known = {*TAGS.values()} <= {*self.tokenizer.symbols}
+        if self.augment.levels and not (known and self.tokenizer.tag):
+            raise ValueError(
+                f"augment.levels puts {', '.join(TAGS.values())} before sources: name all of them "
+                "in tokenizer.symbols, and the usual one as tokenizer.tag"
+            )
         return self
 
     @property
