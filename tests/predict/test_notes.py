@@ -17,6 +17,7 @@ from manyheads.data.text.corpus import Corpus
 from manyheads.errors import FolderError, InputWarning
 from manyheads.generation.text_decoding import Translation
 from manyheads.predict.changed_numbers import changed_numbers
+from manyheads.predict.fewer_sentences import fewer_sentences
 from manyheads.predict.unusual import measure, unsure_of_text
 from manyheads.project.domain import store_domain, stored_domain
 from manyheads.recipe_data.pair_splits import corpus_split
@@ -78,6 +79,21 @@ def test_numbers_that_became_others_are_told() -> None:
         "its numbers are not those of the text: 1200, 1894, 30 missing, 1500, 1984 instead. "
         "Check the translation."
     )
+
+
+def test_a_sentence_that_the_translation_does_not_have_is_told() -> None:
+    """Counted by the marks at their ends; two that became one with a semicolon are not fewer."""
+    text = "Where is the station? I have lost my bag. My name is Anna."
+    whole = "Wo ist der Bahnhof? Ich habe meine Tasche verloren; ich heiße Anna."
+    found = Translation(whole, -0.1, -2.0, [], True, [-0.1] * 20)
+    before = list(shipped("en-de").notes(text, found))
+    less = replace(found, text="Wo ist der Bahnhof? Ich heiße Anna")
+    (note,) = [each for each in shipped("en-de").notes(text, less) if each not in before]
+    assert note == (
+        "it has 3 sentences and the translation 2: something may be left out. "
+        "`file` translates sentence by sentence."
+    )
+    assert fewer_sentences("Mr. Smith is here.", "Herr Smith ist da.", "en") is None
 
 
 def test_thousands_of_digits_are_no_number() -> None:

@@ -130,6 +130,7 @@ def test_a_stream_tells_how_far_it_is(client: httpx.Client) -> None:
         (xlsx(), {"name": "a.docx"}, 422, "another kind"),
         (docx("<w:p>"), {"name": "a.docx"}, 422, "damaged"),
         (b"%PDF-1.7", {"name": "a.pdf"}, 400, ".docx or .html"),
+        (b"id,text\n1,A dog.\n", {"name": "a.csv"}, 400, ".xlsx"),
         (b"A dog.", {"format": "word"}, 400, "Allowed"),
         (b"A dog.", {"path": "/etc/passwd"}, 400, "path"),
         (b"A dog.", {"model": "digits"}, 400, "digits"),
@@ -142,6 +143,13 @@ def test_what_is_refused(
     found = client.post(PATH, params={"target": "de"} | parameters, content=content)
     assert found.status_code == status, found.text
     assert told in found.json()["detail"]
+
+
+def test_a_form_with_a_file_in_it_is_no_file(client: httpx.Client) -> None:
+    """What frames the parts of a form would be translated with it."""
+    found = client.post(PATH, params={"target": "de"}, files={"file": ("a.txt", b"A dog.")})
+    assert found.status_code == 415, found.text
+    assert "--data-binary" in found.json()["remedy"]
 
 
 def bomb(name: str, count: int = 1) -> bytes:

@@ -84,6 +84,8 @@ def test_the_token(small: Running) -> None:
         problem(bare.post("/translate", json=libre), 401)
         problem(bare.post("/translate", json=libre | {"api_key": "wrong"}), 401)
         assert bare.post("/translate", json=libre | {"api_key": "secret"}).status_code == 200
+        keyed = bare.request("GET", "/languages", data={"api_key": "secret"})  # as its clients do
+        assert keyed.status_code == 200
         assert bare.post("/translate", data=libre | {"api_key": "secret"}).status_code == 200
 
 

@@ -104,7 +104,8 @@ def described(error: BaseException) -> ProblemError:
             return refusal("unusable_data", reason=error)
         case HTTPException():
             remedy = "GET /openapi.json lists the paths and their methods."
-            return ProblemError(error.status_code, str(error.detail), "", remedy=remedy)
+            title = str(error.detail)
+            return ProblemError(error.status_code, title, f"{title}.", remedy=remedy)
     number = secrets.token_hex(4)
     if isinstance(error, WorkError):  # of another process
         trail, memory = error.trail, error.out_of_memory

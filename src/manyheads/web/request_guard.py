@@ -29,7 +29,11 @@ HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
 OPEN = ("/static/", "/health/")  # without a token: they tell nothing of anybody
-KEYED = ("/translate", "/detect")  # whose clients send the token as a field, `api_key`
+KEYED = (
+    "/translate",
+    "/detect",
+    "/languages",
+)  # whose clients send the token as a field, `api_key`
 
 
 class Guard:

@@ -45,10 +45,11 @@ _ENDINGS = {
     **dict.fromkeys((".docx", ".docm", ".dotx"), "docx"),
     **dict.fromkeys((".xlsx", ".xlsm"), "xlsx"),
 }
-# What is no text and has no format here, with the format to save it in.
+# What is more than text and has no format here, with the format to save it in.
 _OTHERS = {
     **dict.fromkeys((".doc", ".dot", ".odt", ".rtf", ".pages", ".pdf", ".epub"), ".docx or .html"),
-    **dict.fromkeys((".xls", ".xlsb", ".ods", ".numbers"), ".xlsx"),
+    **dict.fromkeys((".xls", ".xlsb", ".ods", ".numbers", ".csv"), ".xlsx"),
+    **dict.fromkeys((".json", ".jsonl", ".po", ".pot", ".xliff", ".xlf"), "text: its texts alone"),
     **dict.fromkeys((".ppt", ".pptx", ".odp", ".key"), "text, or its texts in a .docx"),
 }
 

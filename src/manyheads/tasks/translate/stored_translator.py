@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from manyheads.decode.loops import loops
 from manyheads.predict.changed_numbers import changed_numbers, numbers_of
+from manyheads.predict.fewer_sentences import fewer_sentences
 from manyheads.predict.source_text import SourceText, read_source
 from manyheads.predict.unusual import reasons, unsure_of_translation, without_numbers
 from manyheads.project.domain import stored_domain
@@ -97,6 +98,11 @@ class StoredTranslator:
             yield (
                 f"its numbers are not those of the text: {', '.join(missing)} missing, "
                 f"{', '.join(new)} instead. Check the translation."
+            )
+        if fewer := fewer_sentences(source.text, best.text, self.source):
+            yield (
+                f"it has {fewer[0]} sentences and the translation {fewer[1]}: something may be "
+                "left out. `file` translates sentence by sentence."
             )
         unsure = unsure_of_translation(self.folder.name, best, self.domain)
         if unsure and searched and not options.sample:  # drawn or forced: as was asked for

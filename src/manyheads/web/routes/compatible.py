@@ -208,8 +208,9 @@ async def translate_texts_of_deepl(http: HttpRequest) -> Response:
     check_texts(texts, models.limits)
     for name, allowed in AS_IT_IS.items():
         if (value := given.get(name)) not in (None, "", *allowed):
-            known = ", ".join(map(str, allowed)) or "none"
-            raise UsageError(f"`{name}` is {value!r:.80}, which no model here does: {known}.")
+            known = ", ".join(dict.fromkeys(str(each) for each in allowed if each != []))
+            help = f"Allowed: {known}." if known else "Leave it out."
+            raise UsageError(f"`{name}` is {value!r:.80}, and no model here does that. {help}")
     handling = given.get("tag_handling")
     if handling not in (None, "", "xml", "html"):
         raise UsageError("tag_handling is neither xml nor html.")

@@ -183,6 +183,8 @@ async def file(http: HttpRequest) -> Response:
     if not content:
         raise UsageError("The body is empty: send the file as the body.")
     media = http.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media.startswith("multipart/"):
+        raise refusal("form_of_files", kind=media[:80])
     kind = given.format or _BY_MEDIA.get(media)
     kind = format_of(given.name or "", kind)
 
