@@ -28,6 +28,7 @@ from pathlib import Path
 
 import manyheads
 from manyheads import Classifier, Translator
+from manyheads.extend import TranslateRequest
 
 translate = manyheads.load("runs/mine", Translator)
 dates = manyheads.load("date-en-ko")
@@ -42,6 +43,8 @@ paths = ["one.png", "two.png"]
 labels: list[str] = pets(paths)
 score: float = pets.classify(paths, top=3)[0][0].probability
 best: str = translate.translate(["A dog."], n_best=2)[0][0].text
+given = TranslateRequest(texts=("A dog runs.",), n_best=2)
+scores: list[float] = [each.score for each in dates.answer(given)[0].n_best]
 line = manyheads.evaluate(translate, metrics=["bleu", "chrf"], by_length=True)
 page: str = manyheads.look(dates, "20 November 2026").html()
 unknown: object = some("An input of any kind")
@@ -51,6 +54,8 @@ manyheads.load("runs/mine", Translator, devise="cpu")  # call-overload: a misspe
 manyheads.evaluate(translate, metrics=["blue"])  # list-item: there is no such metric
 pets.translate(["A dog."])  # attr-defined: a classifier does not translate
 dates.translate("20 November 2026")  # arg-type: a text is no list of texts
+dates.answer(given)[0].score  # attr-defined: scores are those of n_best
+digits.answer(given)  # arg-type: a classifier does not translate
 some("An input").upper()  # attr-defined: the class of this model is not known
 '''
 
@@ -62,7 +67,7 @@ def test_mypy_finds_the_mistakes_of_a_user_and_no_others(tmp_path: Path) -> None
         for number, line in enumerate(USER.splitlines(), 1)
         if (found := re.search(r"# ([a-z-]+): ", line))
     }
-    assert len(wanted) == 6
+    assert len(wanted) == 8
     command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache")]
     done = subprocess.run([*command, "user.py"], capture_output=True, text=True, cwd=tmp_path)
     lines = re.findall(r"^user\.py:(\d+): error: .*\[([a-z-]+)\]$", done.stdout, flags=re.MULTILINE)

@@ -218,6 +218,8 @@ def test_answers_have_the_same_details(both: tuple[Translator, Translator]) -> N
     for mine, other in zip(ours, theirs, strict=True):
         assert mine.notes == other.notes
         for left, right in zip(mine.n_best, other.n_best, strict=True):
+            assert left.tokens is not None
+            assert right.tokens is not None
             assert [t.token for t in left.tokens] == [t.token for t in right.tokens]
             assert [t.begin for t in left.tokens] == [t.begin for t in right.tokens]
             for a, b in zip(left.tokens, right.tokens, strict=True):

@@ -1,6 +1,6 @@
 """The protocol of predictors: a stored model that is called with raw input and answers requests."""
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar
 
 from torch import nn
 
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from manyheads.asks.request import Request
     from manyheads.data.images.image_set import Preprocessing
     from manyheads.project.folder import ModelFolder
+
+
+Q = TypeVar("Q", contravariant=True)
+A = TypeVar("A")
 
 
 class OutputClasses(NamedTuple):
@@ -68,17 +72,20 @@ class Predictor(Protocol):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.folder.name}, {self.folder.recipe.task}>"
 
-    def answer(self, request: Any) -> list[Any]:
+    def answer(self: "Answering[Q, A]", request: Q) -> list[A]:
         """Answer a request: one answer for each of its inputs, in the same order.
+
+        A type checker knows the answers by the class's `respond`.
 
         Raises:
             UsageError: a request of another type, or one that this model cannot answer.
         """
-        if self.request is None or not isinstance(request, self.request):
-            takes = "no requests" if self.request is None else f"a {self.request.__name__}"
+        own: Any = self
+        if own.request is None or not isinstance(request, own.request):
+            takes = "no requests" if own.request is None else f"a {own.request.__name__}"
             raise UsageError(
-                f"{self.folder.name} answers {takes}, not {request!r:.80}: its task is "
-                f"{self.folder.recipe.task!r}."
+                f"{own.folder.name} answers {takes}, not {request!r:.80}: its task is "
+                f"{own.folder.recipe.task!r}."
             )
         with zeroed(getattr(request, "without", ())):
             return self.respond(request)
@@ -86,6 +93,14 @@ class Predictor(Protocol):
     def respond(self, request: Any) -> list[Any]:
         """Answer a request of the right type."""
         raise NotImplementedError
+
+
+class Answering(Protocol[Q, A]):
+    """What `answer` asks of a predictor: requests of one type give answers of one type."""
+
+    def respond(self, request: Q) -> list[A]:
+        """Answer a request of the right type."""
+        ...
 
 
 def text_positions(max_length: int) -> int:
