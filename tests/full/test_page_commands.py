@@ -83,6 +83,7 @@ MADE_BY_THE_HUB = {
     "look runs/clip photo.png --shapes",
 }
 COPIES = {  # models that a page takes as given
+    "docs/decisions/eight-bits.md": {"runs/en-de-int8": "en-de"},
     "docs/engines.md": {"vit-run": "digits"},
     "docs/serve.md": {"runs/mine": "multi30k-en-de"},
 }
