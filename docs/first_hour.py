@@ -242,14 +242,14 @@ with torch.no_grad():
 #
 # Section 3.2.2: six attentions side by side, each of width 192 / 6 = 32, each with projections of its own. Each head has a map
 # of its own: rows are queries, columns are keys, and the darkest square is its largest weight. In layer 5, head 2 mostly reads
-# the one or two tokens before; others spread over the sentence. Draw `trace.records[0]`: in layer 1 nearly all of the weight goes to
-# the end token.
+# the one or two tokens before; others spread over the sentence. Draw `trace.records[0]`: in layer 1
+# most heads give nearly all of their weight to the end token.
 # %% [markdown] ko
 # ## 3 · 헤드
 #
 # 3.2.2절의 멀티 헤드 어텐션입니다. 어텐션 여섯 개가 나란히 있고, 각각의 너비는 192 / 6 = 32이며 사영도 따로 있습니다. 헤드마다 어텐션 맵이 다릅니다. 행이 쿼리, 열이
 # 키이고, 가장 진한 칸이 그 맵에서 가장 큰 가중치입니다. 5층의 2번 헤드는 주로 바로 앞 한두 토큰을 읽고, 다른 헤드들은 문장 전체에 퍼져 있습니다. `trace.records[0]`도 그려 보세요.
-# 1층에서는 가중치가 거의 모두 끝 토큰으로 갑니다.
+# 1층에서는 대부분의 헤드가 가중치를 거의 모두 끝 토큰에 줍니다.
 # %%
 def draw(maps, rows, columns, wide=3):
     """«Draw maps side by side, one for each head.|맵을 헤드마다 하나씩 나란히 그립니다.»"""
@@ -284,7 +284,7 @@ def split(x, heads):
 
 # %% check split
 with torch.no_grad():
-    queries = layer.qkv(kept["x"]).chunk(3, dim=-1)[0]  # (1, «tokens|토큰», 192)
+    queries = layer.qkv(kept["x"]).chunk(3, dim=-1)[0].contiguous()  # (1, «tokens|토큰», 192)
 check(
     (
         lambda: split(queries, 6).shape == first.q.shape,
@@ -312,7 +312,7 @@ def split(x, heads):
 # %% wrong split
 def split(x, heads):
     batch, tokens, width = x.shape
-    return x.reshape(batch, heads, tokens, width // heads)
+    return x.view(batch, heads, tokens, width // heads)
 
 
 # %% [markdown] en
@@ -411,8 +411,8 @@ def causal(n):
 # %% [markdown] ko
 # ## 5 · 위치 인코딩
 #
-# 어텐션만으로는 순서열이 아니라 집합을 봅니다. 토큰을 섞으면 출력도 똑같이 섞일 뿐 값은 그대로입니다. 임베딩에 더하는 위치 인코딩(3.5절)이 있어야 "개가 사람을 문다"와 "사람을
-# 개가 문다"가 달라집니다.
+# 어텐션만으로는 순서열이 아니라 집합을 봅니다. 토큰을 섞으면 출력도 똑같이 섞일 뿐 값은 그대로입니다. 임베딩에 더하는 위치 인코딩(3.5절)이 있어야 영어의 "dog bites man"과
+# "man bites dog"이 달라집니다.
 # %%
 shuffled = torch.randperm(x.shape[1], generator=torch.Generator().manual_seed(1))
 with torch.no_grad():
@@ -730,12 +730,13 @@ for n in numbers[200:206]:
 # ## 8 · The same attention reads a picture
 #
 # A Vision Transformer cuts a picture into patches; each patch is a token, and a class token in front of them collects what the
-# answer needs (Dosovitskiy et al. 2021, section 3.1). Draw a digit of your own with "#" and "+" (half as bright):
+# answer needs (Dosovitskiy et al. 2021, section 3.1). Draw a digit of your own with "#" and "+" (half as bright); this model has
+# seen bright digits on a dark ground only, so ink on paper must be inverted first:
 # %% [markdown] ko
 # ## 8 · 같은 어텐션이 이미지를 읽습니다
 #
 # Vision Transformer는 이미지를 패치로 자릅니다. 패치 하나가 토큰 하나이고, 맨 앞의 클래스 토큰이 답에 필요한 것을 모읍니다(Dosovitskiy et al. 2021, 3.1절). "#"과 "+"(절반 밝기)로
-# 숫자를 하나 그려 보세요.
+# 숫자를 하나 그려 보세요. 이 모델은 어두운 바탕의 밝은 숫자만 보았으므로, 흰 종이에 쓴 숫자는 먼저 반전해야 합니다.
 # %%
 drawing = """
 ..####+.

@@ -5,8 +5,9 @@
 
 Read it beside the paper (Vaswani et al. 2017, https://arxiv.org/abs/1706.03762): every step names
 its section or equation. The model needs nothing but torch's tensors, and no layer of torch.nn:
-`nn.Module` and `nn.Parameter` only keep the list of what is learned. The data are English dates
-and their Korean translations, generated (extra `demo`), in tokens of one word or one digit.
+`nn.Module` and `nn.Parameter` only keep the list of what is learned. Dropout (section 5.4) is left
+out. The data are English dates and their Korean translations, generated (extra `demo`), in tokens
+of one word or one digit.
 A test copies the weights into the model of the package and compares the outputs
 (tests/test_from_scratch.py).
 """

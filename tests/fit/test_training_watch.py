@@ -170,6 +170,7 @@ def test_an_estimate_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
     recipe = translator(tmp_path, lambda source, target: (source, target))
     text = said(recipe, tmp_path / "with")
     assert re.search(r"about .* to go: 20 steps of \S+ s, a validation of \S+ s every 10", text)
+    assert f"redraws {tmp_path / 'with' / 'index.html'}" in text
     monkeypatch.setattr(TrainingWatch, "estimate", lambda *_: None)
     monkeypatch.setattr(TrainingWatch, "examine", lambda *_: None)
     said(recipe, tmp_path / "without")

@@ -68,7 +68,8 @@ class TrainingWatch:
             self.say(
                 f"about {duration(pace.left(self._step) + before * pace.validation)} to go: "
                 f"{config.steps - self._step:,} steps of {pace.step:.3g} s, "
-                f"a validation of {pace.validation:.3g} s every {config.validate_every:,} steps"
+                f"a validation of {pace.validation:.3g} s every {config.validate_every:,} steps, "
+                f"which redraws {self.out / PAGE}"
             )
 
     def progress(self, step: int, steps: int, line: dict[str, float]) -> None:
