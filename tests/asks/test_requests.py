@@ -73,6 +73,8 @@ def test_mistakes_name_the_parameter() -> None:
             GenerateRequest.model_validate(texts | {name: 10**6})
     with pytest.raises(UsageError, match=r"^`texts` is missing\.$"):
         FillRequest.model_validate_json('{"top": 3}')
+    with pytest.raises(UsageError, match=r"^`images\.0` = b'abc': "):  # no name of a union's types
+        ClassifyRequest(images=(b"abc",))
     with pytest.raises(UsageError, match=r"`texts\.0` = 3"):
         TagRequest(texts=()).with_inputs([3])
 

@@ -157,7 +157,8 @@ def estimate_tokens(texts: Sequence[str]) -> int:
 def usage_error(error: ValidationError, known: list[str]) -> UsageError:
     """Say what is wrong with the first parameter that is."""
     detail = error.errors()[0]
-    name = ".".join(map(str, detail["loc"]))
+    # Without pydantic's names of the types of a union.
+    name = ".".join(part for part in map(str, detail["loc"]) if "[" not in part)
     if detail["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         return UsageError(
             f"there is no parameter {name!r}{nearest(name, known)}Parameters: {', '.join(known)}."
@@ -173,5 +174,5 @@ def usage_error(error: ValidationError, known: list[str]) -> UsageError:
     if detail["type"] == "tuple_type":
         return UsageError(f"`{name}` is {detail['input']!r}: give several, in a list.")
     reason = detail["msg"].removeprefix("Value error, ")
-    about = f"`{name}` = {detail['input']!r}: " if name else ""
+    about = f"`{name}` = {detail['input']!r:.200}: " if name else ""
     return UsageError(f"{about}{reason[0].lower()}{reason[1:]}.")

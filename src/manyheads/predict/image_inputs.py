@@ -36,8 +36,8 @@ def opened(image: ImageInput) -> ImageContent:
         return open_image(Path(image))
     if not isinstance(image, ImageContent):
         raise UsageError(
-            f"The image is {image!r:.80}: give the path of a file, a Pillow image, or an array "
-            "(height, width, channel)."
+            f"The image is {image!r:.80}: give the path of a file, a Pillow image (of bytes: "
+            "`Image.open(io.BytesIO(content))`), or an array (height, width, channel)."
         )
     return image
 
