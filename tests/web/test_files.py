@@ -125,6 +125,7 @@ def test_a_stream_tells_how_far_it_is(client: httpx.Client) -> None:
     ("content", "parameters", "status", "told"),
     [
         (b"", {}, 400, "empty"),
+        (docx(), {}, 400, "archive"),
         (b"A dog.", {"name": "a.docx"}, 422, "cannot be unpacked"),
         (docx()[:-40], {"name": "a.docx"}, 422, "cannot be unpacked"),
         (xlsx(), {"name": "a.docx"}, 422, "another kind"),

@@ -292,10 +292,10 @@ class Served:
         for each in able:
             if _fits(source, each.languages[0]) and _fits(target, each.languages[1]):
                 return each
-        pairs = ", ".join("{} to {}".format(*each.languages) for each in able) or "none"
+        pairs = dict.fromkeys("{} to {}".format(*each.languages) for each in able)
         raise NotFoundError(
             f"No served model translates from {_named(source)} to {_named(target)}. "
-            f"Languages: {pairs}."
+            f"Languages: {', '.join(pairs) or 'none'}."
         )
 
     def translators(self, request: type[Request]) -> Iterator[ServedModel]:
