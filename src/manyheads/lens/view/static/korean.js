@@ -52,7 +52,7 @@ export const TEXTS = {
   ", probability {chance}": ", 확률 {chance}",
   "Threads": "실",
   "weight": "가중치",
-  "at rest, weights of {least} and more, and the strongest of each word": "쉴 때는 {least} 이상의 가중치와 단어마다 가장 강한 것만",
+  "at rest, weights of {least} and more, and the strongest of each word": "평소에는 {least} 이상의 가중치와 단어마다 가장 강한 것만",
   "the words take several lines: choose one to see its threads":
     "단어가 여러 줄입니다. 하나를 고르면 그 실이 보입니다",
   "with a word chosen, weights of {least} and more": "단어를 고르면 {least} 이상의 가중치",
@@ -75,7 +75,7 @@ export const TEXTS = {
   "Save JSON": "JSON으로 저장",
   "Switch theme": "밝기 바꾸기",
   "Hover to look, click to hold, arrows to move, Esc to clear; 1-9 choose the layer.":
-    "올리면 보이고, 누르면 고정하고, 화살표로 움직이고, Esc로 지웁니다. 1-9는 층을 고릅니다.",
+    "마우스를 올리면 보이고, 누르면 고정하고, 화살표로 움직이고, Esc로 지웁니다. 1-9는 층을 고릅니다.",
   "answer": "답",
   "attention": "어텐션",
   "more": "더 보기",
