@@ -5,6 +5,7 @@ import fcntl
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -95,11 +96,12 @@ def test_the_result_is_the_stored_models(sentences: Path, tmp_path: Path) -> Non
 def test_the_observer_hears_what_happens(sentences: Path, tmp_path: Path) -> None:
     """Reading, learning a vocabulary, the model's size, and what was left out."""
     said = Said()
-    recipe = read_recipe(sentences, [*SHORT, "train.max_length=6"])
+    recipe = read_recipe(sentences, [*SHORT, "train.max_length=6", "tokenizer.size=500"])
     train(recipe, out=tmp_path / "out", resume=False, observer=said)
     everything = "\n".join(said.lines)
     assert "reading numbers/train" in everything
     assert "vocabulary from 40 pairs" in everything
+    assert re.search(r"the text gives \d+ pieces of 500, 256 of them bytes", everything)
     assert "of 40 pairs, longer than train.max_length = 6 tokens" in everything
     assert "parameters, threads: 1" in everything
 

@@ -69,6 +69,12 @@ def prepare(recipe: TranslateRecipe, out: Path, say: Say) -> Prepared:
             which = "" if isinstance(corpus, Corpus) else "a sample of "
             say(f"learning {kind} from {which}{len(sources):,} pairs")
             vocabularies = learn_vocabularies(sources, targets, recipe.tokenizer)
+            pieces, wanted = min(map(len, vocabularies.values())), recipe.tokenizer.size
+            if pieces < wanted and recipe.tokenizer.kind == "unigram":
+                say(
+                    f"the text gives {pieces:,} pieces of {wanted:,}, 256 of them bytes: words may "
+                    "be cut small; tokenizer.kind=bpe keeps more of them whole"
+                )
     # A converted model's vocabulary may be smaller than its embeddings: its recipe has the sizes.
     config = recipe.config(**({} if theirs else sizes(vocabularies)))
     both = tokenizers(vocabularies, recipe.tokenizer)
