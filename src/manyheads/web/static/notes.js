@@ -16,6 +16,7 @@ const RULES = [
   [/learned to read/, () => ({ kind: "print" })],
   [/written in capitals/, () => ({ kind: "capitals" })],
   [/repeats itself/, () => ({ kind: "repeats" })],
+  [/something may be left out/, () => ({ kind: "fewer" })],
   [/was cut off/, () => ({ kind: "cut" })],
   [/more than any in training|only the first/, () => ({ kind: "long" })],
 ];
