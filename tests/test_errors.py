@@ -1,6 +1,7 @@
 """The tree of errors: each is public, and drawn where it belongs."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -27,3 +28,14 @@ def test_the_tree_shows_every_error_below_its_base() -> None:
         drawn[name] = above[-1] if above else "Exception"
         above.append(name)
     assert drawn == {each.__name__: each.__mro__[1].__name__ for each in EVERY}
+
+
+def test_a_missing_extra_names_the_command_that_works_here(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """In a checkout the one that keeps torch as it is; the package may be on no index."""
+    told = str(errors.MissingExtraError(package="babel", extra="demo"))
+    assert told.endswith(f"pip install -c constraints.txt '.[demo]' in {Path(__file__).parents[1]}")
+    monkeypatch.setattr(errors, "__file__", str(tmp_path / "lib" / "manyheads" / "errors.py"))
+    told = str(errors.MissingExtraError(package="babel", extra="demo"))
+    assert told.endswith("install it with: pip install 'manyheads[demo]'")

@@ -28,6 +28,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import partial
+from pathlib import Path
 from typing import ClassVar
 
 __all__ = [
@@ -93,9 +94,12 @@ class MissingExtraError(UsageError):
         """Names the missing package and the command that installs its extra."""
         self.package = package
         self.extra = extra
+        checkout = Path(__file__).parents[2]
+        here = (checkout / "constraints.txt").is_file()  # whose torch is the one for CPUs
         super().__init__(
             f"the package {package!r} is not installed; "
             f"install it with: pip install 'manyheads[{extra}]'"
+            + (f", here: pip install -c constraints.txt '.[{extra}]' in {checkout}" if here else "")
         )
 
     def __reduce__(self) -> tuple[object, ...]:
