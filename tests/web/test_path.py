@@ -3,8 +3,10 @@
 import base64
 import io
 import json
+import re
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
@@ -16,6 +18,9 @@ pytestmark = pytest.mark.skipif(found() is None, reason=MISSING)
 
 SENTENCE = "The young doctor wrote a long letter to her sister."
 OTHER = "Three horses drink cold water behind the barn."
+CAT = "The cat is sleeping on the warm roof."
+FIRST = "My brother sold his old guitar to a friend."  # what the page begins with
+QUOTED = re.compile("“([^”]+)”")
 TITLES = {
     "en": ["Pieces", "Vectors", "Positions", "A query", "Several", "Layers", "The next", "Fool"],
     "ko": ["조각", "벡터", "위치", "쿼리", "멀티", "층", "다음", "속이기"],
@@ -177,6 +182,100 @@ def test_answers_are_those_of_the_model(page: Page, shipped: Running) -> None:
     assert sum(changed) >= 5
     assert changed[3]
     assert changed[6]
+
+
+def text_of(page: Page, selector: str) -> str:
+    return str(page.evaluate(f"document.querySelector({selector!r}).innerText"))
+
+
+def look(server: Running, text: str) -> dict[str, Any]:
+    found: dict[str, Any] = server.client.post(
+        "/api/v1/look", json={"model": "en-de", "text": text}
+    ).json()
+    return found
+
+
+@pytest.mark.parametrize("text", [CAT, FIRST])
+def test_words_that_change_places_keep_their_pieces(
+    page: Page, shipped: Running, text: str
+) -> None:
+    """Only where the model reads the same pieces in another order is that said."""
+    open_path(page, shipped, text=text)
+    right(page, 3)
+    (other,) = QUOTED.findall(text_of(page, ".path-verdict"))
+    assert other != text
+    assert sorted(look(shipped, other)["source"]) == sorted(look(shipped, text)["source"])
+    assert "only their order differs" in text_of(page, ".path-shown")
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_where_no_two_words_keep_their_pieces(page: Page, shipped: Running, language: str) -> None:
+    page.evaluate(f"localStorage.setItem('manyheads-language', '{language}')")
+    text = "Birds sing."
+    open_path(page, shipped, text=text)
+    right(page, 3)
+    (other,) = QUOTED.findall(text_of(page, ".path-verdict"))
+    assert sorted(look(shipped, other)["source"]) != sorted(look(shipped, text)["source"])
+    told = text_of(page, ".path-shown")
+    assert {"en": "only their order", "ko": "순서만 다릅니다"}[language] not in told
+    assert {"en": "other pieces", "ko": "다른 조각"}[language] in told
+
+
+def mixed(view: dict[str, Any], word: str) -> dict[str, float]:
+    """What is in the vector at a word after the encoder, from each piece, by attention rollout."""
+    maps = [np.array(each["mean"]) for each in view["maps"] if each["kind"] == "encoder self"]
+    flow = np.eye(len(view["source"]))
+    for weights in maps:
+        flow = (flow + weights @ flow) / 2
+    shares: dict[str, float] = {}
+    own = next(i for i, each in enumerate(view["source"]) if each.strip("▁") == word)
+    for each, share in zip(view["source"], flow[own], strict=True):
+        name = each.strip("▁")
+        shares[name] = shares.get(name, 0) + float(share)
+    return shares
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+@pytest.mark.parametrize("text", [CAT, FIRST])
+def test_what_is_most_in_a_vector_is_said(
+    page: Page, shipped: Running, text: str, language: str
+) -> None:
+    """The word with most; all that has more, the end token and signs, is named with its share."""
+    page.evaluate(f"localStorage.setItem('manyheads-language', '{language}')")
+    open_path(page, shipped, text=text)
+    answer = right(page, 6)
+    asked = text_of(page, ".path-ask")
+    assert {"en": "word", "ko": "단어"}[language] in asked
+    (own,) = QUOTED.findall(asked)
+    shares = mixed(look(shipped, text), own)
+    words = {name: share for name, share in shares.items() if name.isalpha() and name != own}
+    assert answer == max(words, key=words.__getitem__)
+    larger = [name for name, share in shares.items() if share > shares[answer] and name != own]
+    assert "</s>" in larger
+    end = {"en": ("end", "the end token", "attention sink"), "ko": ("끝", "끝 토큰", "어텐션 싱크")}
+    named = {"</s>": end[language][1], ".": "“.”"}
+    verdict = text_of(page, ".path-verdict")
+    bars = page.evaluate("[...document.querySelectorAll('.path-mix .line')].at(-1).ariaLabel")
+    for name in larger:
+        assert f"{named[name]} {100 * shares[name]:.1f}%" in verdict
+    for name in ("</s>", answer):
+        share = f"{100 * shares[name]:.0f}%"
+        assert f"{end[language][0] if name == '</s>' else name} {share}" in bars
+    parts = [int(each) for each in re.findall(r"(\d+)%", bars)]
+    assert len(parts) == 3 + len(larger)  # its own, the answer, what has more, all others
+    assert parts[-1] < max(parts)
+    assert end[language][2] in text_of(page, ".path-shown")
+
+
+def test_what_is_most_similar_is_the_first_of_all(page: Page, shipped: Running) -> None:
+    """A word whose nearest is itself with a capital is not asked about."""
+    text = "Where can I park?"
+    open_path(page, shipped, text=text)
+    answer = right(page, 2)
+    (token,) = QUOTED.findall(text_of(page, ".path-ask"))
+    tables = [each for each in look(shipped, text)["figures"] if each["kind"] == "table"]
+    rows = next(each["rows"] for each in tables if each["group"] == "embeddings")
+    assert any(row[0] == token and row[2].startswith(f"{answer} ") for row in rows)
 
 
 def test_the_query_of_step_four_meets_real_keys(page: Page, shipped: Running) -> None:

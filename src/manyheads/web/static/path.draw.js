@@ -159,18 +159,20 @@ export function rollout(maps, row) {
   });
 }
 
-/** How much is a token's own, another's, and the rest's, layer by layer, in three parts of a line. */
-export function mixture(flows, own, other, names, layerName) {
-  const key = names.map((name, i) => h("li", { class: `part p${i}` }, name));
+/** How much comes from groups of tokens, and from all the rest, layer by layer: parts of a line, the rest last. */
+export function mixture(flows, groups, names, layerName) {
+  const kind = (i) => (i < groups.length ? `part p${i}` : "part");
+  const key = names.map((name, i) => h("li", { class: kind(i) }, name));
   return [
     h("ul", { class: "path-key" }, key),
     h(
       "ol",
       { class: "path-mix" },
       flows.map((flow, i) => {
-        const parts = [flow[own], flow[other], Math.max(0, 1 - flow[own] - flow[other])];
+        const known = groups.map((places) => places.reduce((sum, i) => sum + flow[i], 0));
+        const parts = [...known, Math.max(0, 1 - known.reduce((sum, share) => sum + share, 0))];
         const line = parts.map((share, k) => {
-          const part = h("span", { class: `part p${k}` }, share > 0.07 ? percent(share) : "");
+          const part = h("span", { class: kind(k) }, share > 0.07 ? percent(share) : "");
           part.style.width = `${100 * share}%`;
           return part;
         });

@@ -213,7 +213,7 @@ function layers(c) {
     given: { best: asked.options[asked.right], share: share(order[0]), own: share(framed), layers: maps.length },
     told: (i) => share(asked.cells[i]),
     above: () => [picture(c, { marks: asked.marks, framed })],
-    shown: () => draw.mixture(flows, row, order[0] + extra, ["◎", asked.options[asked.right], c.words.rest], c.words.layer),
+    shown: () => draw.mixture(flows, [[row], [order[0] + extra]], ["◎", asked.options[asked.right], c.words.rest], c.words.layer),
   };
 }
 

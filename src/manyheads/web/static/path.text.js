@@ -10,6 +10,8 @@ const LONG = 4; // letters of a word that says something
 const SURE = 0.7; // the weight, or the probability, that makes a good question: neither certain nor lost
 const NEIGHBOUR = /(\S+) (-?\d\.\d+)(?:, |$)/g; // "cat 0.55, dog 0.41"
 const MOST = 16; // words that are struck one by one
+const PAIRS = 4; // of words whose exchange is tried
+const SINK = 0.5; // the weight from which a token is called an attention sink
 
 const maps = (view, kind) => view.maps.filter((map) => map.kind === kind);
 const once = (tokens, i) => tokens.filter((token) => piece(token) === piece(tokens[i])).length === 1;
@@ -46,11 +48,12 @@ function vectors({ view, words }) {
   const known = (near?.rows ?? [])
     .map(([token, , listed]) => ({
       token,
+      listed, // what is said to be most similar in the whole vocabulary has to be its first
       found: [...listed.matchAll(NEIGHBOUR)]
         .map(([, name, similarity]) => [name, Number(similarity)])
         .filter(([name]) => isWord(name) && name.toLowerCase() !== token.toLowerCase()),
     }))
-    .filter(({ token, found }) => [...token].length > 1 && isWord(token) && found.length > 2);
+    .filter(({ token, found, listed }) => [...token].length > 1 && isWord(token) && found.length > 2 && listed.startsWith(`${found[0][0]} `));
   if (!known.length || !spread) return null;
   const [chosen, ...rest] = known.sort((a, b) => b.found[0][1] - a.found[0][1]);
   const [best, similarity] = chosen.found[0];
@@ -71,28 +74,44 @@ function vectors({ view, words }) {
   };
 }
 
-/** The sentence with two words in each other's place, but capitals and signs where they were. */
-function exchanged(text) {
+/** The sentence with two words in each other's place, but capitals and signs where they were, for each pair
+ * of long words: first those in small letters, which are likely to keep their pieces, and far apart. */
+function exchanges(text) {
   const words = text.split(/\s+/);
   const core = /[\p{L}\p{N}][\p{L}\p{N}'’-]*/u;
   const places = words.map((_, i) => i).filter((i) => [...(words[i].match(core)?.[0] ?? "")].length > (/[가-힣]/.test(text) ? 1 : 2));
-  const [from, to] = [places[0], places.at(-1)];
-  if (from === undefined || from === to) return null;
-  const [first, last] = [from, to].map((i) => words[i].match(core)[0]);
-  if (first === last) return null;
-  const changed = [...words];
-  if (from === 0 && /^\p{Lu}\p{Ll}/u.test(first) && /^\p{Ll}/u.test(last)) {
-    changed[0] = words[0].replace(core, () => last[0].toUpperCase() + last.slice(1));
-    changed[to] = words[to].replace(core, () => first[0].toLowerCase() + first.slice(1));
-  } else {
-    changed[from] = words[from].replace(core, () => last);
-    changed[to] = words[to].replace(core, () => first);
+  const found = places.flatMap((from, n) => places.slice(n + 1).map((to) => exchange(from, to)));
+  return found.filter(({ first, last }) => first.toLowerCase() !== last.toLowerCase()).sort((a, b) => a.cost - b.cost);
+
+  function exchange(from, to) {
+    const [first, last] = [from, to].map((i) => words[i].match(core)[0]);
+    const changed = [...words];
+    if (from === 0 && /^\p{Lu}\p{Ll}/u.test(first) && /^\p{Ll}/u.test(last)) {
+      changed[0] = words[0].replace(core, () => last[0].toUpperCase() + last.slice(1));
+      changed[to] = words[to].replace(core, () => first[0].toLowerCase() + first.slice(1));
+    } else {
+      changed[from] = words[from].replace(core, () => last);
+      changed[to] = words[to].replace(core, () => first);
+    }
+    const capitals = [first, last].filter((word) => /^\p{Lu}/u.test(word)).length;
+    return { first, last, text: changed.join(" "), cost: capitals * words.length - (to - from) };
   }
-  return { first, last, text: changed.join(" ") };
 }
 
-async function positions({ view, text, words, translate }) {
-  const other = exchanged(text);
+/** An exchange of two words after which the model reads the same pieces in another order, if one is found. */
+async function exchanged({ view, text, ask }) {
+  const tries = exchanges(text).slice(0, PAIRS);
+  const sorted = (tokens) => [...tokens].sort().join(" ");
+  for (const other of tries) {
+    const { source } = await ask("look", { text: other.text, form: "view" });
+    if (sorted(source) === sorted(view.source)) return { ...other, same: true };
+  }
+  return tries.length ? { ...tries[0], same: false } : null;
+}
+
+async function positions(context) {
+  const { view, text, words, translate } = context;
+  const other = await exchanged(context);
   const [waves] = figures(view, "positions", "heat");
   if (!other) return null;
   const [before, after] = await translate([text, other.text]);
@@ -212,20 +231,38 @@ function layers({ view, words }) {
   if (!stack.length) return null;
   const { columns } = stack[0];
   const met = meeting(view);
-  const own = met && met.map.columns.length === columns.length ? met.best : columns.findIndex(isWord);
+  const own = met && met.map.columns.length === columns.length ? met.best : columns.findIndex((token, i) => isWord(token) && once(columns, i));
+  if (own < 0) return null;
   const flows = draw.rollout(stack, own);
-  const order = descending(flows.at(-1)).filter((i) => i !== own && isWord(columns[i]) && once(columns, i));
-  if (own < 0 || order.length < 2) return null;
-  const [best] = order;
-  const { options, right } = draw.choice(piece(columns[best]), [1, 0.6, 0.3].map((place) => piece(columns[order[Math.ceil(place * (order.length - 1))]])), view.text);
-  const share = (i) => `${(100 * flows.at(-1)[i]).toFixed(1)}%`;
+  const share = (places) => places.reduce((sum, i) => sum + flows.at(-1)[i], 0);
+  const written = (places) => `${(100 * share(places)).toFixed(1)}%`;
+  const alike = columns.map((token) => columns.flatMap((other, i) => (i !== own && piece(other) === piece(token) ? [i] : [])));
+  const others = descending(alike.map(share)).filter((i) => alike[i][0] === i); // what occurs twice counts together
+  const asked = others.filter((i) => isWord(columns[i]) || isByte(columns[i]));
+  if (asked.length < 2) return null;
+  const [best] = asked;
+  const larger = others.slice(0, others.indexOf(best)); // no words: above all the end token
+  const end = larger.find((i) => columns[i] === "</s>");
+  const rests = stack.map(({ mean }) => (end === undefined ? 0 : mean[own][end]));
+  const sink = strongest(rests);
+  const name = (i) => (i === end ? words.end : piece(columns[i]));
+  const { options, right } = draw.choice(piece(columns[best]), [1, 0.6, 0.3].map((place) => piece(columns[asked[Math.ceil(place * (asked.length - 1))]])), view.text);
+  const shown = [own, best, ...larger];
   return {
-    given: { word: piece(columns[own]), best: piece(columns[best]), share: share(best), own: share(own), layers: stack.length },
+    given: {
+      word: piece(columns[own]),
+      best: piece(columns[best]),
+      share: written(alike[best]),
+      own: written([own]),
+      layers: stack.length,
+      larger: larger.map((i) => ({ name: i === end ? null : piece(columns[i]), share: written(alike[i]) })),
+      sink: rests[sink] > SINK ? { layer: stack[sink].layer, share: percent(rests[sink]) } : null,
+    },
     options,
     right,
     lang: view.lang,
-    told: (i) => share(columns.findIndex((token) => piece(token) === options[i])),
-    shown: () => draw.mixture(flows, own, best, [piece(columns[own]), piece(columns[best]), words.rest], words.layer),
+    told: (i) => written(alike[asked.find((each) => piece(columns[each]) === options[i])]),
+    shown: () => draw.mixture(flows, [[own], ...shown.slice(1).map((i) => alike[i])], [...shown.map(name), words.rest], words.layer),
   };
 }
 

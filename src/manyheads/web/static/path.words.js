@@ -88,7 +88,10 @@ const EN = {
       title: "Positions",
       ask: (w) => `Attention alone sees a set without an order, so each vector gets its position added. If “${w.first}” and “${w.last}” change places, what does the model write?`,
       right: (w) => `The model now reads “${w.text}”.`,
-      explain: () => ["The words are the same as before; only their order differs.", "Without the added positions, attention could not tell the two sentences apart."],
+      explain: (w) =>
+        w.same
+          ? ["The words are the same as before; only their order differs.", "Without the added positions, attention could not tell the two sentences apart."]
+          : ["In their new places the words are cut into other pieces, so more than the order differs.", "Without the added positions, attention could not tell two orders of the same pieces apart."],
     },
     {
       title: "A query meets keys",
@@ -107,10 +110,13 @@ const EN = {
     },
     {
       title: "Layers",
-      ask: (w) => `In each of ${w.layers} encoder layers, every piece takes in something of the others. In the end, which other piece is most in the vector at “${w.word}”?`,
-      right: (w) => `“${w.best}”, with ${w.share}; ${w.own} is still its own.`,
-      explain: () => [
-        "Attention mixes, the feed-forward network transforms each vector alone, and the residual connections add what came in.",
+      ask: (w) => `In each of ${w.layers} encoder layers, every piece takes in something of the others. After the last, which other word or piece of a word is most in the vector at “${w.word}”?`,
+      right: (w) =>
+        `“${w.best}”, with ${w.share}; ${w.own} is still its own.` +
+        (w.larger.length ? ` What is no word has more: ${w.larger.map(({ name, share }) => `${name ? `“${name}”` : "the end token"} ${share}`).join(", ")}.` : ""),
+      explain: (w) => [
+        "Attention mixes, the feed-forward network transforms each vector alone, and the residual connections add what came in." +
+          (w.sink ? ` The end token is an attention sink: weights must sum to 1, and where a head looks for no word, they go to the end, which every sentence has (${w.sink.share} in layer ${w.sink.layer}).` : ""),
         "This is an estimate from the maps (attention rollout): it counts half for the residual, and leaves the feed-forward network out.",
       ],
     },
@@ -278,7 +284,10 @@ const KO = {
       title: "위치 인코딩",
       ask: (w) => `어텐션만으로는 순서를 모르므로 벡터마다 위치를 더합니다. “${w.first}” 자리와 “${w.last}” 자리를 서로 바꾸면 모델은 무엇을 쓸까요?`,
       right: (w) => `모델이 이제 읽는 문장은 “${w.text}” 입니다.`,
-      explain: () => ["단어는 앞과 같고 순서만 다릅니다.", "위치를 더하지 않으면 어텐션은 두 문장을 구별하지 못합니다."],
+      explain: (w) =>
+        w.same
+          ? ["단어는 앞과 같고 순서만 다릅니다.", "위치를 더하지 않으면 어텐션은 두 문장을 구별하지 못합니다."]
+          : ["자리를 바꾼 단어가 다른 조각으로 잘려서, 순서만 다른 것이 아닙니다.", "위치를 더하지 않으면 어텐션은 같은 조각을 늘어놓은 두 순서를 구별하지 못합니다."],
     },
     {
       title: "쿼리가 키를 만나다",
@@ -294,10 +303,13 @@ const KO = {
     },
     {
       title: "층",
-      ask: (w) => `인코더의 ${w.layers}개 층에서 조각들은 서로에게서 조금씩 받아들입니다. 끝에 “${w.word}” 자리의 벡터에 가장 많이 들어온 다른 조각은 무엇일까요?`,
-      right: (w) => `“${w.best}” 조각이 ${w.share}이고, 자기 것은 ${w.own} 남았습니다.`,
-      explain: () => [
-        "어텐션은 섞고, 피드포워드는 벡터를 하나씩 바꾸고, 잔차 연결은 들어온 것을 더합니다.",
+      ask: (w) => `인코더의 ${w.layers}개 층에서 조각들은 서로에게서 조금씩 받아들입니다. 마지막 층을 지난 “${w.word}” 자리의 벡터에 가장 많이 들어온 다른 단어나 단어 조각은 무엇일까요?`,
+      right: (w) =>
+        `“${w.best}” 조각이 ${w.share}이고, 자기 것은 ${w.own} 남았습니다.` +
+        (w.larger.length ? ` 단어가 아닌 것이 더 많습니다: ${w.larger.map(({ name, share }) => `${name ? `“${name}”` : "끝 토큰"} ${share}`).join(", ")}.` : ""),
+      explain: (w) => [
+        "어텐션은 섞고, 피드포워드는 벡터를 하나씩 바꾸고, 잔차 연결은 들어온 것을 더합니다." +
+          (w.sink ? ` 끝 토큰은 어텐션 싱크입니다. 가중치의 합은 늘 1이어야 하므로, 찾는 단어가 없는 헤드의 가중치는 어느 문장에나 있는 끝으로 갑니다(${w.sink.layer}층에서 ${w.sink.share}).` : ""),
         "이것은 어텐션 맵으로 어림한 값입니다(어텐션 롤아웃): 잔차를 절반으로 치고 피드포워드는 뺐습니다.",
       ],
     },
