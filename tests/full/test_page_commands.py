@@ -52,6 +52,7 @@ INSTEAD = {  # of the words of a page that stand for others
     "fetch hf:USER/MODEL": "fetch hf:Helsinki-NLP/opus-mt-en-de",
     "generate --model MODEL --engine onnx": "generate --model runs/gpt --engine onnx",
     "info NAME": "info digits",
+    "init DATA": "init pairs.tsv",
     "look MODEL INPUT --shapes": "look digits docs/images/seven.png --shapes",
     "look MODEL INPUT": "look digits docs/images/seven.png",
     "train RECIPE": "train digits",
@@ -155,6 +156,9 @@ def folder(tmp_path: Path) -> Path:
     recipe = re.sub(r"\[model\]\n[^\[]*", '[model]\npreset = "mixer-tiny"\n\n', CLASSIFY)
     write_recipe(tmp_path / "recipe.toml", recipe, tmp_path)
     shutil.copy(ROOT / "examples" / "extend" / "own_model.py", tmp_path)
+    guide = (DOCS / "extending.md").read_text(encoding="utf-8")
+    (parts,) = re.findall(r"```python\n(# own_text_parts\.py\n.*?)```", guide, flags=re.DOTALL)
+    (tmp_path / "own_text_parts.py").write_text(parts, encoding="utf-8")
     assert DATA is not None
     corpus = Path(DATA, "multi30k")
     for language in ("en", "de"):
@@ -243,7 +247,7 @@ def changed(words: list[str], folder: Path) -> Iterator[str]:
             yield "train.restart="
         yield from SHORT
         named = any(word.startswith("data.root=") for word in words)
-        if not named and path.name != "recipe.toml":  # which has its own
+        if not named and not re.search(r"^root = ", recipe.read_text("utf-8"), re.MULTILINE):
             yield f"data.root={DATA}"
 
 
@@ -264,6 +268,9 @@ def test_commands_in_order(page: str, folder: Path) -> None:
         if words[0] == "train" and "--resume" not in words:
             out = words[words.index("--out") + 1] if "--out" in words else None
             shutil.rmtree(folder / (out or f"runs/{Path(words[1]).stem}"), ignore_errors=True)
+        if words[0] == "init":  # again, of other data
+            shutil.rmtree(folder / "mine", ignore_errors=True)
+            (folder / "mine.toml").unlink(missing_ok=True)
         if wrong := run(words, folder, int(line in PROBLEMS)):
             failures.append(wrong)
     assert not failures, "\n\n".join(failures)
