@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from tests.cli.conftest import Call
+from tests.schema import errors
 
 SEVEN = Path(__file__).parents[2] / "docs" / "images" / "seven.png"
 BICYCLE, HORSE = "A man is riding a bicycle.", "A man is riding a horse."
@@ -31,6 +32,24 @@ def test_instead_finds_the_changed_word(call: Call) -> None:
     assert len(found["Heads"]["values"]) == 12
     decoder = found["States of the decoder"]["values"]
     assert decoder[-1][-1] == pytest.approx(1, abs=1e-3)  # the last state has it all
+
+
+def test_both_sentences_are_told(call: Call) -> None:
+    """With their translations, in JSON, page and terminal, where tables have legends."""
+    words = ("look", "multi30k-en-de", BICYCLE, "--instead", HORSE)
+    told = json.loads(call(*words, "--json").out)
+    assert errors(told) == []
+    translate = ("translate", "--model", "multi30k-en-de")
+    own, other = (call(*translate, each).out.strip() for each in (BICYCLE, HORSE))
+    assert (told["translation"], told["instead"]) == (own, HORSE)
+    assert told["instead_translation"] == other != own
+    code, out, err = call(*words, "--out", "look.html")
+    assert code == 0, err
+    assert f"\n{BICYCLE}  →  {own}\n{HORSE}  →  {other}\n" in out
+    assert other in Path("look.html").read_text(encoding="utf-8")
+    legends = [each["legend"] for each in told["figures"] if each["group"] == "cause"]
+    assert legends[0].startswith("share of the difference of logits")
+    assert [line for line in out.splitlines() if line in legends] == legends
 
 
 def test_lengths_may_differ(call: Call) -> None:
@@ -84,6 +103,32 @@ def test_without_a_state_its_word_goes(call: Call) -> None:
     assert "roten" not in both.out
 
 
+@pytest.mark.parametrize(
+    ("site", "heads", "legend"),
+    [
+        ("decoder layer 3 cross head 2", [2], "; head 2 taken out"),
+        ("decoder layer 3 added cross", [1, 2, 3, 4], "; heads 1, 2, 3, 4 taken out"),
+        ("decoder layer 3 cross head 2 token 0", None, "; every row sums to 1"),
+    ],
+)
+def test_heads_that_are_taken_out_are_marked(
+    call: Call, site: str, heads: list[int] | None, legend: str
+) -> None:
+    """On their map alone; the terminal has a line, which says that weights are still computed."""
+    code, out, err = call("look", "multi30k-en-de", BICYCLE, "--without", site, "--json")
+    assert code == 0, err
+    view = json.loads(out)
+    assert errors(view) == []
+    marks = {each["site"]: each["taken_out"] for each in view["maps"] if each["taken_out"]}
+    assert marks == ({"decoder layer 3 cross": heads} if heads else {})
+    (shown,) = (each for each in view["maps"] if each["site"] == "decoder layer 3 cross")
+    assert shown["legend"].endswith(legend)
+    out_of = [n for n, each in enumerate(shown["head_legends"], 1) if each.endswith("; taken out")]
+    assert out_of == (heads or [])
+    assert f"Taken out: {site}." in err
+    assert ("its output is zero" in err) == (heads is not None)
+
+
 def test_a_uniform_attention_is_shown_and_changes_the_answer(call: Call) -> None:
     """Every row of its map is alike; the other maps are not, and the words change."""
     named = [word for n in range(1, 5) for word in ("--uniform", f"decoder layer {n} cross")]
@@ -109,6 +154,8 @@ def test_a_uniform_attention_is_shown_and_changes_the_answer(call: Call) -> None
         ("encoder layer 4 state token", "tokens are numbers from 0"),
         ("encoder layer 4 state token 99", "there is no token 99"),
         ("layer", "no name of a site"),
+        ("decoder layer 2 cross", "did you mean 'decoder layer 2 added cross'"),
+        ("encoder layer 2 self", "did you mean 'encoder layer 2 added attention'"),
         ("decoder layer 2 cross hed 2", "did you mean 'decoder layer 2 cross head 2'"),
         ("encoder layer 4 state token " + "9" * 5000, "there is no token"),
     ],

@@ -1,5 +1,6 @@
 """The command as a process: signals, pipes, exit codes."""
 
+import json
 import os
 import signal
 import subprocess
@@ -104,6 +105,29 @@ def test_ctrl_c_while_modules_are_imported(name: str, environment: dict[str, str
     assert (out, rest) == ("", ["manyheads: interrupted."])
     # A shell has 130 for both; Python ends so where the signal met code that was made of text.
     assert process.returncode in (130, -signal.SIGINT)
+
+
+def test_a_look_is_written_though_its_reader_leaves(
+    translator: Path, environment: dict[str, str], tmp_path: Path
+) -> None:
+    """`manyheads look ... --out look.json | head -1`: the file is there, and is named."""
+    process = subprocess.Popen(
+        [*COMMAND, "look", str(translator), "one two", "--out", "look.json"],
+        cwd=tmp_path,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()  # long before anything is printed
+    err = process.stderr.read()
+    process.wait(timeout=60)
+    process.stderr.close()
+    assert process.returncode == 0
+    assert "wrote look.json\n" in err
+    assert json.loads((tmp_path / "look.json").read_text(encoding="utf-8"))["text"] == "one two"
 
 
 def test_a_reader_that_leaves_early(translator: Path, environment: dict[str, str]) -> None:

@@ -211,6 +211,22 @@ def test_gradients_that_do_not_add_up_are_marked(show: Show) -> None:
     )
 
 
+def test_what_was_taken_out_and_what_is_compared(show: Show, tmp_path: Path) -> None:
+    """Heads without an output are named so; both sentences stand there with their translations."""
+    view = views.transformer()
+    view = replace(view, maps=[replace(each, taken_out=[2]) for each in view.maps])
+    page = show(view)
+    names = page.evaluate("[...document.querySelectorAll('.heads button')].map(b => b.innerText)")
+    assert [each.strip() for each in names][:3] == ["mean", "head 1", "head 2 (taken out)"]
+    assert page.evaluate("document.querySelector('.both')") is None
+    compared = {"text": "a", "translation": "b", "instead": "c", "instead_translation": "d"}
+    path = tmp_path / "both.html"
+    path.write_text(report(view, title="x", metadata=compared), encoding="utf-8")
+    page.open(path)
+    assert page.evaluate("document.querySelector('.both').innerText") == "a → b\nc → d"
+    assert page.problems == []
+
+
 def test_korean_for_a_korean_browser(show: Show, tab: Page) -> None:
     """Chosen by what the browser prefers."""
     agent = tab.evaluate("navigator.userAgent")

@@ -84,6 +84,38 @@ def test_no_token_is_read_as_mathematics_and_no_glyph_is_missing(tmp_path: Path)
     opened(tmp_path / "map.png")
 
 
+def test_a_long_title_is_wrapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No word is lost on three lines; a title beyond them ends in an ellipsis."""
+    drawn = Mock(wraps=Canvas.write)
+    monkeypatch.setattr(Canvas, "write", lambda *given, **layout: drawn(*given, **layout))
+    for count in (60, 600):
+        drawn.reset_mock()
+        title = " ".join(f"w{number}" for number in range(count))
+        plot_text(examples.date_view(), tmp_path / "map.png", title=title)
+        lines = [each.args[3] for each in drawn.call_args_list if each.args[3].startswith("w")]
+        places = [each.args[2] for each in drawn.call_args_list if each.args[3] in lines]
+        assert places == sorted(set(places))
+        assert 1 < len(lines) <= 3
+        assert (" ".join(lines) == title) == (count == 60)
+        assert lines[-1].endswith("…") == (count == 600)
+
+
+@pytest.mark.parametrize(("heads", "out"), [(4, [2, 4]), (1, [1])])
+def test_heads_that_are_taken_out_are_marked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heads: int, out: list[int]
+) -> None:
+    """On the thumbnails of their layer."""
+    drawn = Mock(wraps=Canvas.write)
+    monkeypatch.setattr(Canvas, "write", lambda *given, **layout: drawn(*given, **layout))
+    view = examples.date_view(layers=2, heads=heads)
+    view = replace(view, maps=[view.maps[0], replace(view.maps[1], taken_out=out)])
+    plot_text(view, tmp_path / "map.png")
+    marks = [each.args for each in drawn.call_args_list if each.args[3] == "taken out"]
+    assert len(marks) == len(out)
+    (layer,) = (each.args for each in drawn.call_args_list if each.args[3] == "layer 2")
+    assert {each[2] for each in marks} == {layer[2]}
+
+
 @pytest.mark.parametrize("pool", ["class", "mean"])
 @pytest.mark.parametrize("shape", [(4, 6), (4, 6, 1), (40, 60, 3)])
 def test_an_image(tmp_path: Path, pool: Pool, shape: tuple[int, ...]) -> None:

@@ -30,7 +30,6 @@ def run(
         from manyheads.cli.show import print_json, print_tables, warn
         from manyheads.cli.steps import print_steps
         from manyheads.errors import UsageError
-        from manyheads.lens.cause.cause_figures import GROUP, tabulated
         from manyheads.lens.panels import Table
         from manyheads.lens.view.text_view import TextView
         from manyheads.looking.look_inside import FIGURES, FORMS, look_at
@@ -66,28 +65,29 @@ def run(
     if look is None:
         _print_shapes(predictor, request.given, as_json=json)
         return
-    if json:
-        print_json(look.to_json())
-    else:
-        if steps:
-            assert isinstance(look.view, TextView)
-            print_steps(look.view)
-        _print(look)
-        if request.reference is not None:
-            panels = [each.panel for each in look.view.figures[:1]]
-            print_tables([panel for panel in panels if isinstance(panel, Table)])
-        print_tables([tabulated(each) for each in look.view.figures if each.group == GROUP])
-    if out is not None or not json:
-        written = out or _new_page()
-        replaced = written.exists()
-        look.save(written)
-        warn(f"{'replaced' if replaced else 'wrote'} {written}")
-    if figures is not None:
-        replaced = figures.exists()
-        look.figures_png(figures)
-        warn(f"{'replaced' if replaced else 'wrote'} {figures}")
-    for note in look.view.notes:
-        warn(note)
+    # Files before what is printed: a reader may leave early, as `head -1` does.
+    page = None if json and out is None else out or _new_page()
+    told = []
+    for path, write in ((page, look.save), (figures, look.figures_png)):
+        if path is not None:
+            replaced = path.exists()
+            write(path)
+            told.append(f"{'replaced' if replaced else 'wrote'} {path}")
+    try:
+        if json:
+            print_json(look.to_json())
+        else:
+            if steps:
+                assert isinstance(look.view, TextView)
+                print_steps(look.view)
+            _print(look)
+            if request.reference is not None:
+                panels = [each.panel for each in look.view.figures[:1]]
+                print_tables([panel for panel in panels if isinstance(panel, Table)])
+            _print_causes(look)
+    finally:
+        for line in (*told, *look.view.notes):
+            warn(line)
 
 
 def _new_page() -> Path:
@@ -110,6 +110,20 @@ def _print_shapes(predictor: "Predictor", given: str, *, as_json: bool) -> None:
         print_json([asdict(line) for line in lines])
     else:
         print(render_shapes(lines))
+
+
+def _print_causes(look: "Look") -> None:
+    """Print both inputs of a comparison with their outputs, and tables with their legends."""
+    from manyheads.cli.show import print_tables
+    from manyheads.lens.cause.cause_figures import GROUP, tabulated
+
+    if "instead" in look.told:
+        for given, answer in (("text", "translation"), ("instead", "instead_translation")):
+            print(f"{look.told[given]}  →  {look.told[answer]}")
+    for each in look.view.figures:
+        if each.group == GROUP:
+            print_tables([tabulated(each)])
+            print(each.legend)
 
 
 def _print(look: "Look") -> None:

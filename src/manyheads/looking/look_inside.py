@@ -18,6 +18,7 @@ from manyheads.lens.trace.module_shapes import ShapeLine
 from manyheads.lens.view.image_view import ImageView
 from manyheads.lens.view.text_view import TextView
 from manyheads.looking.figures import kept_traces
+from manyheads.looking.taken_out import marked
 from manyheads.looking.untrained import NOTE
 from manyheads.nn.editing.edits import zeroed
 from manyheads.nn.recording.trace import Trace
@@ -176,6 +177,7 @@ def look_at(predictor: Predictor, request: LookRequest) -> Look:
         name = f"{name}, untrained"
     if request.without:
         name = f"{name} without {', '.join(request.without)}"
+        view = marked(view, request.without)
     if request.uniform:
         name = f"{name}, uniform {', '.join(request.uniform)}"
     return Look({"model": name} | told, view, pixels)

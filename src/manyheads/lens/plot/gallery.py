@@ -28,6 +28,7 @@ class Gallery:
     shape: tuple[float, float]  # width and height of a thumbnail, up to a factor
     peak: float | None = None
     limit: float = 1.6  # inches, of a thumbnail's sides
+    taken_out: Sequence[Sequence[int]] = ()  # of each layer, the heads that have no output
 
     @property
     def left(self) -> float:
@@ -64,6 +65,12 @@ class Gallery:
                     canvas.write(left + width / 2, y + 0.22, heading, ha="center")
                 peak = self.peak or peak_of([matrix])
                 canvas.matrix(matrix, left, top, width, height, peak)
+                head = across or int(len(matrices) == 1)
+                if self.taken_out and head in self.taken_out[down]:
+                    middle = left + width / 2, top + height / 2
+                    mark = "taken out" if width > 0.7 else "×"
+                    plate = {"fc": "white", "lw": 0, "pad": 1.5}
+                    canvas.write(*middle, mark, colour=INK, ha="center", va="center", bbox=plate)
                 if down == self.framed and not across:
                     canvas.rectangle(left, top, width, height, fill=False, ec=INK, lw=1.4)
         key = y + self.height - 0.12

@@ -9,11 +9,11 @@ from torch import Tensor
 
 from manyheads.errors import UsageError
 from manyheads.lens.colours import shade, signed_shade
-from manyheads.lens.labels import cut, label
+from manyheads.lens.labels import label
 from manyheads.lens.plot.canvas import Canvas
 from manyheads.lens.plot.fonts import Fonts
 from manyheads.lens.plot.gallery import Gallery
-from manyheads.lens.plot.sheet import BARS, HEADLINE, MARGIN, Sheet, thumbnails
+from manyheads.lens.plot.sheet import BARS, MARGIN, Sheet, thumbnails
 from manyheads.lens.thumbnail import thumbnail
 from manyheads.lens.trace.grids import Box, GridView
 from manyheads.lens.view.image_view import POOL, ImageView
@@ -55,7 +55,6 @@ def plot_image(
     large = _enlarged(view.maps, layer)
     names = [label(each.label) + " (explained)" * each.explained for each in view.classes]
     legend = "" if large is None else _image_legend(view, large)
-    title = cut(" ".join(title.split()), HEADLINE)
     image = _checked(pixels)
     remarks = [each.legend for each in view.overlays] + view.notes
     remarks = [f"{each[0].upper()}{each[1:]}" for each in remarks]
@@ -83,7 +82,10 @@ def plot_image(
         layers, framed = [_place(found) for found in view.maps], view.maps.index(large)
         matrices = [[view.received(one, each) for each in thumbnails(one)] for one in view.maps]
         shape = _extent(_columns(view, large))
-        gallery = Gallery(fonts, layers, matrices, framed, sheet.inner, shape, limit=1.1)
+        out = [found.taken_out or [] for found in view.maps]
+        gallery = Gallery(
+            fonts, layers, matrices, framed, sheet.inner, shape, limit=1.1, taken_out=out
+        )
     canvas = sheet.canvas(top + below + (0.0 if gallery is None else gallery.height))
     bare = canvas.draw_image(image, MARGIN, top, across, down)
     if large is not None:

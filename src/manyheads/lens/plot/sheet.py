@@ -1,6 +1,7 @@
 """Parts of every attention plot: headline, labels, numbers in cells, notes at the bottom."""
 
 from collections.abc import Sequence
+from textwrap import wrap
 
 from manyheads.lens.colours import INK
 from manyheads.lens.plot.canvas import SMALL, Canvas
@@ -10,7 +11,7 @@ from manyheads.lens.view.text_view import MapView, Matrix
 # All lengths are inches, all text sizes points.
 MARGIN = 0.4
 TITLE = 15.0
-HEADLINE = 100  # characters
+HEADLINE, HEADLINES = 100, 3  # characters of a line, and lines
 BARS = 1.5  # probability bars with their numbers
 LINE = 0.17  # of notes
 
@@ -22,10 +23,14 @@ class Sheet:
         self, fonts: Fonts, title: str, legend: str, remarks: Sequence[str], right: float
     ) -> None:
         """Measure the texts; `right` is where the plot ends, in inches from the left."""
-        self.fonts, self.title, self.legend = fonts, title, legend
-        headline = max(fonts.width([title], TITLE), fonts.width([legend], SMALL))
+        self.fonts, self.legend = fonts, legend
+        clean = " ".join(title.split())
+        self.title = wrap(
+            clean, HEADLINE, max_lines=HEADLINES, placeholder="…", break_on_hyphens=False
+        )
+        headline = max(fonts.width(self.title, TITLE), fonts.width([legend], SMALL))
         self.width = max(right, MARGIN + headline) + MARGIN
-        self.below_title = MARGIN + (0.4 if title else 0.0)
+        self.below_title = MARGIN + (0.1 + 0.3 * len(self.title) if title else 0.0)
         self.notes = _wrapped(remarks, fonts, self.inner)
 
     @property
@@ -36,8 +41,8 @@ class Sheet:
     def canvas(self, foot: float) -> Canvas:
         """Write title, legend, and the notes from `foot` on."""
         canvas = Canvas(self.width, foot + LINE * len(self.notes) + MARGIN, self.fonts)
-        if self.title:
-            canvas.write(MARGIN, MARGIN, self.title, TITLE, INK, va="top")
+        for number, line in enumerate(self.title):
+            canvas.write(MARGIN, MARGIN + 0.3 * number, line, TITLE, INK, va="top")
         canvas.write(MARGIN, self.below_title, self.legend, va="top")
         for number, line in enumerate(self.notes):
             canvas.write(MARGIN, foot + 0.14 + number * LINE, line, va="top")

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 from manyheads.errors import UsageError
 from manyheads.lens.colours import INK
-from manyheads.lens.labels import cut, labels
+from manyheads.lens.labels import labels
 from manyheads.lens.plot.canvas import Canvas
 from manyheads.lens.plot.fonts import Fonts
 from manyheads.lens.plot.gallery import Gallery, peak_of
-from manyheads.lens.plot.sheet import BARS, HEADLINE, MARGIN, Sheet, thumbnails
+from manyheads.lens.plot.sheet import BARS, MARGIN, Sheet, thumbnails
 from manyheads.lens.view.text_view import MapView, Matrix, TextView, clearest
 
 SMALLEST = 0.1  # weight that is written into its cell
@@ -40,7 +40,6 @@ def plot_text(
     maps = _of_kind(view.maps, kind)
     large = clearest(maps) if layer is None else _of_layer(maps, layer)
     rows, columns = labels(large.rows), labels(large.columns)
-    title = cut(" ".join(title.split()), HEADLINE)
     chances = view.probabilities if kind.startswith("decoder") else []
     chances = chances if len(chances) == len(rows) else []  # rows may be groups of tokens
     linked = view.alignment if kind == "decoder cross" and len(rows) == len(view.output) else None
@@ -63,7 +62,10 @@ def plot_text(
     matrices = [thumbnails(found) for found in maps]
     layers, shape = [f"layer {found.layer}" for found in maps], (right - left, bottom - top)
     peak = peak_of([matrix for row in matrices for matrix in row])
-    gallery = Gallery(fonts, layers, matrices, maps.index(large), sheet.inner, shape, peak)
+    out = [found.taken_out or [] for found in maps]
+    gallery = Gallery(
+        fonts, layers, matrices, maps.index(large), sheet.inner, shape, peak, taken_out=out
+    )
     canvas = sheet.canvas(bottom + 0.4 + gallery.height)
     peak = peak_of([large.mean])
     canvas.matrix(large.mean, left, top, right - left, bottom - top, peak)

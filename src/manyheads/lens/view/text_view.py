@@ -52,6 +52,7 @@ class MapView:
     # variation distance of rows; and up to which distance that is no difference.
     untrained_distance: list[float] | None = None
     untrained_noise: float | None = None
+    taken_out: list[int] | None = None  # heads, from 1, whose output is set to zero
 
 
 @dataclass(frozen=True)

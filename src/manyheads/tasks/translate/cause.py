@@ -20,24 +20,28 @@ from manyheads.tasks.translate.reference import teacher_forcing
 
 def cause_figures(
     translator: Translator, text: str, best: Translation, request: LookRequest
-) -> list[Figure]:
-    """Show what the request asks for: `instead`, `why`."""
+) -> tuple[dict[str, str], list[Figure]]:
+    """Show what the request asks for: `instead`, with what is told of it, and `why`."""
+    told: dict[str, str] = {}
     figures = []
     if request.instead is not None:
-        figures += _instead(translator, text, best, request.instead)
+        other = translator.read_source(request.instead).text
+        if not other.strip():
+            raise UsageError("The other sentence is empty: give one to compare with.")
+        ((rival, *_),) = translator.translate([other], details=True)
+        figures += _instead(translator, (text, best), (other, rival))
+        told = {"instead": other, "instead_translation": rival.text}
     if request.why is not None:
         figures += _why(translator, text, best, request.why, request.why_not)
-    return figures
+    return told, figures
 
 
-def _instead(translator: Translator, text: str, best: Translation, given: str) -> list[Figure]:
-    other = translator.read_source(given).text
-    if not other.strip():
-        raise UsageError("The other sentence is empty: give one to compare with.")
-    ((rival, *_),) = translator.translate([other], details=True)
+def _instead(
+    translator: Translator, own: tuple[str, Translation], other: tuple[str, Translation]
+) -> list[Figure]:
+    text, best = own
     (one, target), (two, target_of_other) = (
-        teacher_forcing(translator, source, each.tokens)
-        for source, each in ((text, best), (other, rival))
+        teacher_forcing(translator, source, each.tokens) for source, each in (own, other)
     )
     both = list(zip(target[0].tolist(), target_of_other[0].tolist(), strict=False))
     place = next((n for n, (a, b) in enumerate(both) if a != b), None)
@@ -54,11 +58,11 @@ def _instead(translator: Translator, text: str, best: Translation, given: str) -
     tokens = linked(one[0].tolist(), two[0].tolist())
     titles = []
     for group in groups:
-        own, others = (
+        before, after = (
             _joined(translator, ids[0, list(dict.fromkeys(places))].tolist())
             for ids, places in ((one, group), (two, [tokens[each] for each in group]))
         )
-        titles.append(own if own == others else f"{own} → {others}")
+        titles.append(before if before == after else f"{before} → {after}")
     source = Columns(titles, [(each, [tokens[n] for n in each]) for each in groups], tokens)
     same = [[n] for n in range(place)]
     written = Columns(

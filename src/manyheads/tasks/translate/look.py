@@ -133,10 +133,12 @@ def look(predictor: Translator, request: LookRequest) -> Explanation:
     source = refuse_for_texts(predictor, request, translates=True, causes=True)
     text = predictor.read_source(source).text
     shown = untrained(predictor) if request.untrained else predictor
+    told: dict[str, str] = {}
     figures = compare_words(shown, text, request)
     if request.instead is not None or request.why is not None:
         _, _, best = _translated(predictor, text, request.prefix)
-        figures = [*cause_figures(shown, text, best, request), *figures]
+        told, causes = cause_figures(shown, text, best, request)
+        figures = [*causes, *figures]
     if request.reference is not None:
         figures.insert(0, reference_figure(shown, text, request.reference))
     output, view = explain_text(
@@ -146,7 +148,7 @@ def look(predictor: Translator, request: LookRequest) -> Explanation:
         fresh=request.untrained,
         prefix=request.prefix,
     )
-    told = {"text": text, "translation": output}
+    told = {"text": text, "translation": output, **told}
     return Explanation(told, replace(view, figures=[*figures, *view.figures]))
 
 

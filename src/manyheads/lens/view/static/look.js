@@ -46,6 +46,9 @@ export async function draw(root, data, packed, options = {}) {
   page.selectAll("*").remove();
   const figure = page.append("section").attr("class", `figure ${view.kind}`);
   if (data.told.model) figure.append("h1").text(data.told.model);
+  const { text, translation, instead, instead_translation: other } = data.told;
+  const both = `${text} → ${translation}\n${instead} → ${other}`;
+  if (instead) figure.append("p").attr("class", "both").text(both);
   const place = (name) => figure.append("div").attr("class", name);
   const first = place("large");
   const main = place("main");

@@ -125,7 +125,7 @@ function heads(map, matrices) {
     mean,
     ...matrices.slice(1).map((matrix, number) => ({
       name: String(number + 1),
-      label: `head ${number + 1}`,
+      label: `head ${number + 1}${map.taken_out?.includes(number + 1) ? " (taken out)" : ""}`,
       legend: map.head_legends[number],
       at: at(matrix),
       shared: true,
