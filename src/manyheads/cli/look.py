@@ -30,6 +30,7 @@ def run(
         from manyheads.cli.show import print_json, print_tables, warn
         from manyheads.cli.steps import print_steps
         from manyheads.errors import UsageError
+        from manyheads.lens.cause.cause_figures import GROUP, tabulated
         from manyheads.lens.panels import Table
         from manyheads.lens.view.text_view import TextView
         from manyheads.looking.look_inside import FIGURES, FORMS, look_at
@@ -84,7 +85,13 @@ def run(
             if request.reference is not None:
                 panels = [each.panel for each in look.view.figures[:1]]
                 print_tables([panel for panel in panels if isinstance(panel, Table)])
-            _print_causes(look)
+            if "instead" in look.told:
+                for pair in (("text", "translation"), ("instead", "instead_translation")):
+                    print("  →  ".join(look.told[each] for each in pair))
+            for each in look.view.figures:
+                if each.group == GROUP:
+                    print_tables([tabulated(each)])
+                    print(each.legend)
     finally:
         for line in (*told, *look.view.notes):
             warn(line)
@@ -110,20 +117,6 @@ def _print_shapes(predictor: "Predictor", given: str, *, as_json: bool) -> None:
         print_json([asdict(line) for line in lines])
     else:
         print(render_shapes(lines))
-
-
-def _print_causes(look: "Look") -> None:
-    """Print both inputs of a comparison with their outputs, and tables with their legends."""
-    from manyheads.cli.show import print_tables
-    from manyheads.lens.cause.cause_figures import GROUP, tabulated
-
-    if "instead" in look.told:
-        for given, answer in (("text", "translation"), ("instead", "instead_translation")):
-            print(f"{look.told[given]}  →  {look.told[answer]}")
-    for each in look.view.figures:
-        if each.group == GROUP:
-            print_tables([tabulated(each)])
-            print(each.legend)
 
 
 def _print(look: "Look") -> None:

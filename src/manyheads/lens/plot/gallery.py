@@ -26,9 +26,9 @@ class Gallery:
     framed: int  # the row, from 0, whose mean is drawn large elsewhere
     width: float
     shape: tuple[float, float]  # width and height of a thumbnail, up to a factor
+    taken_out: Sequence[Sequence[int]]  # of each layer, the heads that have no output
     peak: float | None = None
     limit: float = 1.6  # inches, of a thumbnail's sides
-    taken_out: Sequence[Sequence[int]] = ()  # of each layer, the heads that have no output
 
     @property
     def left(self) -> float:
@@ -65,12 +65,10 @@ class Gallery:
                     canvas.write(left + width / 2, y + 0.22, heading, ha="center")
                 peak = self.peak or peak_of([matrix])
                 canvas.matrix(matrix, left, top, width, height, peak)
-                head = across or int(len(matrices) == 1)
-                if self.taken_out and head in self.taken_out[down]:
-                    middle = left + width / 2, top + height / 2
-                    mark = "taken out" if width > 0.7 else "×"
-                    plate = {"fc": "white", "lw": 0, "pad": 1.5}
-                    canvas.write(*middle, mark, colour=INK, ha="center", va="center", bbox=plate)
+                if (across or int(len(matrices) == 1)) in self.taken_out[down]:
+                    mark, plate = "taken out", {"fc": "white", "lw": 0, "pad": 1.5}
+                    at = left + width / 2, top + height / 2, mark if width > 0.7 else "×"
+                    canvas.write(*at, colour=INK, ha="center", va="center", bbox=plate)
                 if down == self.framed and not across:
                     canvas.rectangle(left, top, width, height, fill=False, ec=INK, lw=1.4)
         key = y + self.height - 0.12

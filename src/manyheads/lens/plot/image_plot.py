@@ -83,9 +83,7 @@ def plot_image(
         matrices = [[view.received(one, each) for each in thumbnails(one)] for one in view.maps]
         shape = _extent(_columns(view, large))
         out = [found.taken_out or [] for found in view.maps]
-        gallery = Gallery(
-            fonts, layers, matrices, framed, sheet.inner, shape, limit=1.1, taken_out=out
-        )
+        gallery = Gallery(fonts, layers, matrices, framed, sheet.inner, shape, out, limit=1.1)
     canvas = sheet.canvas(top + below + (0.0 if gallery is None else gallery.height))
     bare = canvas.draw_image(image, MARGIN, top, across, down)
     if large is not None:

@@ -11,7 +11,7 @@ from manyheads.lens.view.text_view import MapView, Matrix
 # All lengths are inches, all text sizes points.
 MARGIN = 0.4
 TITLE = 15.0
-HEADLINE, HEADLINES = 100, 3  # characters of a line, and lines
+HEADLINE = 100  # characters of a line, of which there are at most three
 BARS = 1.5  # probability bars with their numbers
 LINE = 0.17  # of notes
 
@@ -24,10 +24,7 @@ class Sheet:
     ) -> None:
         """Measure the texts; `right` is where the plot ends, in inches from the left."""
         self.fonts, self.legend = fonts, legend
-        clean = " ".join(title.split())
-        self.title = wrap(
-            clean, HEADLINE, max_lines=HEADLINES, placeholder="…", break_on_hyphens=False
-        )
+        self.title = wrap(" ".join(title.split()), HEADLINE, max_lines=3, placeholder="…")
         headline = max(fonts.width(self.title, TITLE), fonts.width([legend], SMALL))
         self.width = max(right, MARGIN + headline) + MARGIN
         self.below_title = MARGIN + (0.1 + 0.3 * len(self.title) if title else 0.0)

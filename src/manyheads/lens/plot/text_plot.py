@@ -63,9 +63,7 @@ def plot_text(
     layers, shape = [f"layer {found.layer}" for found in maps], (right - left, bottom - top)
     peak = peak_of([matrix for row in matrices for matrix in row])
     out = [found.taken_out or [] for found in maps]
-    gallery = Gallery(
-        fonts, layers, matrices, maps.index(large), sheet.inner, shape, peak, taken_out=out
-    )
+    gallery = Gallery(fonts, layers, matrices, maps.index(large), sheet.inner, shape, out, peak)
     canvas = sheet.canvas(bottom + 0.4 + gallery.height)
     peak = peak_of([large.mean])
     canvas.matrix(large.mean, left, top, right - left, bottom - top, peak)

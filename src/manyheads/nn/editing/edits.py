@@ -360,11 +360,10 @@ class Edit:
             return ": no model ran while the edit was open."
         names = {site_name(site): site for site in self.passed}
         near = names[get_close_matches(site_name(missing.site), list(names), n=1, cutoff=0)[0]]
-        # An attention is named without a part: what is meant is all that it adds.
-        kind = missing.site.kind
+        kind = missing.site.kind  # an attention's own: what is meant is all that it adds
         added = f"added {'cross' if kind.startswith('cross') else 'attention'}"
-        whole = replace(missing.site, kind=added)
-        if whole in self.passed and replace(whole, kind=f"{kind} {HEAD}") in self.passed:
+        whole, heads_of = (replace(missing.site, kind=x) for x in (added, f"{kind} {HEAD}"))
+        if {whole, heads_of} <= self.passed.keys():
             near = whole
         own = [site for site in self.passed if site.stack == near.stack]
         kinds = ", ".join(dict.fromkeys(site.kind for site in own))
