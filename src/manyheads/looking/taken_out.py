@@ -7,14 +7,17 @@ from manyheads.lens.view.image_view import ImageView
 from manyheads.lens.view.text_view import MapView, TextView
 from manyheads.nn.editing.edits import Edit
 
-NOTE = "The weights of a head that is taken out are computed and shown, also in the mean; its"
+NOTE = (
+    "The weights of a head that is taken out are computed and shown, also in the mean; its output "
+    "is zero."
+)
 
 
 def marked(view: TextView | ImageView, without: Sequence[str]) -> TextView | ImageView:
     """Note which sites are zero, and mark the heads that have no output at any token."""
     names = {Edit().site(each).name for each in without if " token" not in each}
     maps = [_marked(each, names) for each in view.maps]
-    heads = f" {NOTE} output is zero." if any(each.taken_out for each in maps) else ""
+    heads = f" {NOTE}" if any(each.taken_out for each in maps) else ""
     note = f"Taken out: {', '.join(without)}.{heads}"
     return replace(view, maps=maps, notes=[note, *view.notes])
 
