@@ -187,7 +187,7 @@ async def file(http: HttpRequest) -> Response:
         raise refusal("form_of_files", kind=media[:80])
     kind = given.format or _BY_MEDIA.get(media)
     if kind is None and not given.name and content.startswith(b"PK\x03\x04"):
-        raise UsageError("The body is an archive, as DOCX and XLSX are: give its `name`.")
+        raise UsageError("The body is an archive, as DOCX and XLSX are: give its name, as a.docx.")
     kind = format_of(given.name or "", kind)
 
     work = partial(
