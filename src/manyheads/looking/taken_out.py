@@ -6,6 +6,7 @@ from dataclasses import replace
 from manyheads.lens.view.image_view import ImageView
 from manyheads.lens.view.text_view import MapView, TextView
 from manyheads.nn.editing.edits import Edit
+from manyheads.nn.editing.seam import added_by
 
 NOTE = (
     "The weights of a head that is taken out are computed and shown, also in the mean; its output "
@@ -25,8 +26,7 @@ def marked(view: TextView | ImageView, without: Sequence[str]) -> TextView | Ima
 def _marked(shown: MapView, names: set[str]) -> MapView:
     attention = shown.site.removesuffix(" (implied)")
     kind = attention.rpartition(" layer ")[2].partition(" ")[2]
-    part = "cross" if kind.startswith("cross") else "attention"
-    whole = f"{attention.removesuffix(kind)}added {part}"
+    whole = f"{attention.removesuffix(kind)}{added_by(kind)}"
     heads = range(1, len(shown.weights) + 1)
     out = [n for n in heads if not names.isdisjoint((whole, f"{attention} head {n}"))]
     which = f"; head{'s' * (len(out) > 1)} {', '.join(map(str, out))} taken out" if out else ""

@@ -133,7 +133,7 @@ def find_data(name: str, root: str | None, suffixes: Sequence[str] = ("",)) -> l
     public = public_corpora().get(Path(name.partition("/")[0]).stem)
     local = expand_user(name).absolute()
     also = f"; as a change of a recipe, also for {local}" if local != path.absolute() else ""
-    if _there(path) and path.is_file():
+    if os.path.isfile(path):  # noqa: PTH113
         also += f". That file exists, but there is no reader for {path.suffix!r}: is it a plugin's?"
     raise NotFoundError(
         f"There is no data {name!r}: looked for {path.absolute()}{ending}{also}. "

@@ -29,11 +29,8 @@ HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
 OPEN = ("/static/", "/health/")  # without a token: they tell nothing of anybody
-KEYED = (
-    "/translate",
-    "/detect",
-    "/languages",
-)  # whose clients send the token as a field, `api_key`
+# Whose clients send the token as a field, `api_key`.
+KEYED = ("/translate", "/detect", "/languages")
 
 
 class Guard:

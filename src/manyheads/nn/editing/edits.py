@@ -20,6 +20,7 @@ from manyheads.nn.editing.seam import (
     STATE,
     ActivationRecord,
     Seat,
+    added_by,
     opened,
     site_name,
 )
@@ -361,8 +362,9 @@ class Edit:
         names = {site_name(site): site for site in self.passed}
         near = names[get_close_matches(site_name(missing.site), list(names), n=1, cutoff=0)[0]]
         kind = missing.site.kind  # an attention's own: what is meant is all that it adds
-        added = f"added {'cross' if kind.startswith('cross') else 'attention'}"
-        whole, heads_of = (replace(missing.site, kind=x) for x in (added, f"{kind} {HEAD}"))
+        whole, heads_of = (
+            replace(missing.site, kind=x) for x in (added_by(kind), f"{kind} {HEAD}")
+        )
         if {whole, heads_of} <= self.passed.keys():
             near = whole
         own = [site for site in self.passed if site.stack == near.stack]

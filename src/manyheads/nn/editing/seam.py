@@ -208,6 +208,11 @@ def site_name(site: LayerId, head: int | None = None) -> str:
     return f"{site}" if head is None else f"{site} {head}"
 
 
+def added_by(kind: str) -> str:
+    """Name the site of what a whole attention adds to the residual stream, by the kind of one."""
+    return f"added {'cross' if kind.startswith('cross') else 'attention'}"
+
+
 def _refuse_compiling() -> None:
     if torch.compiler.is_compiling():
         refuse_compiled_edit() if _editor.edits else refuse_compiled()

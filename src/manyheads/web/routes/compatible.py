@@ -209,8 +209,8 @@ async def translate_texts_of_deepl(http: HttpRequest) -> Response:
     for name, allowed in AS_IT_IS.items():
         if (value := given.get(name)) not in (None, "", *allowed):
             known = ", ".join(dict.fromkeys(str(each) for each in allowed if each != []))
-            help = f"Allowed: {known}." if known else "Leave it out."
-            raise UsageError(f"`{name}` is {value!r:.80}, and no model here does that. {help}")
+            remedy = f"Allowed: {known}." if known else "Leave it out."
+            raise UsageError(f"`{name}` is {value!r:.80}, and no model here does that. {remedy}")
     handling = given.get("tag_handling")
     if handling not in (None, "", "xml", "html"):
         raise UsageError("tag_handling is neither xml nor html.")

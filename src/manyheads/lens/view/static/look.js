@@ -47,8 +47,7 @@ export async function draw(root, data, packed, options = {}) {
   const figure = page.append("section").attr("class", `figure ${view.kind}`);
   if (data.told.model) figure.append("h1").text(data.told.model);
   const { text, translation, instead, instead_translation: other } = data.told;
-  const both = `${text} → ${translation}\n${instead} → ${other}`;
-  if (instead) figure.append("p").attr("class", "both").text(both);
+  if (instead) figure.append("p").attr("class", "both").text(`${text} → ${translation}\n${instead} → ${other}`);
   const place = (name) => figure.append("div").attr("class", name);
   const first = place("large");
   const main = place("main");
