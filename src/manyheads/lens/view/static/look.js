@@ -47,7 +47,8 @@ export async function draw(root, data, packed, options = {}) {
   const figure = page.append("section").attr("class", `figure ${view.kind}`);
   if (data.told.model) figure.append("h1").text(data.told.model);
   const { text, translation, instead, instead_translation: other } = data.told;
-  if (instead) figure.append("p").attr("class", "both").text(`${text} → ${translation}\n${instead} → ${other}`);
+  const both = `${text} → ${translation}\n${instead} → ${other}`;
+  if (instead) figure.append("p").attr("class", "both").text(both);
   const place = (name) => figure.append("div").attr("class", name);
   const first = place("large");
   const main = place("main");
