@@ -313,8 +313,11 @@ def test_libretranslate(client: httpx.Client) -> None:
     listed = {each["code"]: each["targets"] for each in client.get("/languages").json()}
     assert set(listed["en"]) == {"ko", "de"}
     wrong = client.post("/translate", json={"q": "a", "source": "en", "target": "xx"})
-    assert wrong.status_code == 404
+    assert wrong.status_code == 400  # in both protocols
     assert "translates from" in wrong.json()["error"]
+    wrong = client.post("/v2/translate", json={"text": ["a"], "target_lang": "XX"})
+    assert wrong.status_code == 400
+    assert "translates from" in wrong.json()["message"]
 
 
 def test_texts_of_one_request_count_as_one_document() -> None:

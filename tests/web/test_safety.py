@@ -80,6 +80,8 @@ def test_the_token(small: Running) -> None:
             "/v2/translate", json={"text": ["A man."], "target_lang": "DE"}, headers=deepl
         )
         assert asked.status_code == 200
+        told = problem(bare.get("/v2/usage"), 403)  # what its clients call a wrong key
+        assert "DeepL-Auth-Key" in told["remedy"]
         libre = {"q": "A man.", "source": "en", "target": "de"}
         problem(bare.post("/translate", json=libre), 401)
         problem(bare.post("/translate", json=libre | {"api_key": "wrong"}), 401)

@@ -106,7 +106,7 @@ class Guard:
         sent = [each async for each in _tokens(scope, body)]
         right = self.settings.token.encode()
         if not any(hmac.compare_digest(each.encode("utf-8", "replace"), right) for each in sent):
-            raise refusal("no_access")
+            raise refusal("no_key" if path.startswith("/v2/") else "no_access")
 
     def _check_room(self, more: int) -> None:
         if self._held + more > self.settings.limits.bodies:

@@ -16,7 +16,7 @@ from manyheads.asks.translate_request import TranslateRequest
 from manyheads.data.documents.document_formats import TEXT_FORMATS
 from manyheads.data.text.languages import NAMES, base, guess, recognised
 from manyheads.documents import document_translation as documents
-from manyheads.errors import UsageError
+from manyheads.errors import NotFoundError, UsageError
 from manyheads.web.ask_queue import ask, served, while_connected
 from manyheads.web.body_fields import JSON, read_fields
 from manyheads.web.document_sentences import with_translator
@@ -63,6 +63,14 @@ def _texts(given: dict[str, Any], name: str) -> list[str]:
     if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
         raise UsageError(f"{name} is missing, or neither a text nor a list of texts.")
     return texts
+
+
+def _between(models: Served, source: str | None, target: str) -> ServedModel:
+    """Find a translator; both protocols answer languages that none has with 400, not 404."""
+    try:
+        return models.translator(TranslateRequest, source, target)
+    except NotFoundError as error:
+        raise UsageError(str(error)) from None
 
 
 def _sources(models: Served) -> list[str]:
@@ -138,7 +146,7 @@ async def translate(http: HttpRequest) -> Response:
         guesses = guess(" ".join(texts), _for_target(models, target))
         source, confidence = guesses[0] if guesses else (source, 0.0)
         detected = {"language": source, "confidence": round(100 * confidence, 1) if guesses else 0}
-    model = models.translator(TranslateRequest, source, target)
+    model = _between(models, source, target)
     work = translate_texts(models, model, texts, format=kind)
     translated = await while_connected(http, work, models.limits.answer)
     several = not isinstance(given["q"], str)
@@ -221,10 +229,7 @@ async def translate_texts_of_deepl(http: HttpRequest) -> Response:
     kept = given.get("glossary_id")
     terms = None if kept in (None, "") else _glossaries(http).find(str(kept)).terms
     able = _for_target(models, target)
-    chosen = [
-        models.translator(TranslateRequest, source or _guessed(text, able), target)
-        for text in texts
-    ]
+    chosen = [_between(models, source or _guessed(text, able), target) for text in texts]
     protected = [_protect(text, ignored) for text in texts] if handling else texts
     work = _translate_each(
         models, chosen, protected, format="html" if handling else "text", glossary=terms
