@@ -1,0 +1,120 @@
+"""How many encoder heads can go, after equal retraining: the shipped multi30k-en-de.
+
+    python -m benchmarks.pruned_heads --out runs/pruned [--without 8 12 14 16] [--steps 400]
+
+Heads go one by one, each time the one without which the loss of training sentences' references is
+lowest, given those that are gone. Then the model goes on from its shipped weights, by its own
+recipe with fewer steps, once whole and once without the first N heads: their outputs are zero in
+every forward pass, so that nothing flows back to them. All are trained equally and none by its
+score: the last weights count. BLEU of val and test_2018 together, beam 4, against the whole model
+retrained, by paired bootstrap. Trainings that are in the folder are not repeated.
+"""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+
+from manyheads import Translator, load, train
+from manyheads.data.batching.batches import pad
+from manyheads.data.text.corpus import read_parallel
+from manyheads.labs.shipped_models import network, pairs, translator
+from manyheads.measure.bootstrap import compare
+from manyheads.measure.text_metrics import TEXT_METRICS, Statistics
+from manyheads.nn.editing.edits import edit
+from manyheads.project.paths import data_root
+
+MODEL = "multi30k-en-de"
+SETS = ("val", "test_2018_flickr")
+Head = tuple[int, int]  # layer and head, from 1
+
+
+@contextmanager
+def without(heads: Sequence[Head]) -> Iterator[None]:
+    """Take heads of the encoder out."""
+    with edit() as changes:
+        for layer, head in heads:
+            changes.head("encoder", layer, "self", head).zero()
+        yield
+
+
+@torch.no_grad()
+def ordered(count: int) -> list[Head]:
+    """List all heads of the encoder in the order in which they go."""
+    both, tokenizers = pairs(MODEL, "train", count, None), translator(MODEL).tokenizers
+    model, config = network(MODEL), network(MODEL).config
+    sources = tokenizers.source.encode([source for source, _ in both])
+    targets = tokenizers.target.encode([target for _, target in both])
+    source = pad([[*each, config.end] for each in sources], config.pad)
+    target = pad([[config.start, *each, config.end] for each in targets], config.pad)
+
+    def loss(heads: Sequence[Head]) -> float:
+        with without(heads):
+            logits = model(source, target[:, :-1]).flatten(0, 1)
+        return float(F.cross_entropy(logits, target[:, 1:].flatten(), ignore_index=config.pad))
+
+    left = [(n, h) for n in range(1, config.encoder_layers + 1) for h in range(1, config.heads + 1)]
+    gone: list[Head] = []
+    while left:
+        losses = {head: loss([*gone, head]) for head in left}
+        gone.append(min(losses, key=losses.__getitem__))
+        left.remove(gone[-1])
+        print(f"{len(gone):2} gone: layer {gone[-1][0]} head {gone[-1][1]}, {losses[gone[-1]]:.4f}")
+    return gone
+
+
+def scored(model: Translator, heads: Sequence[Head]) -> Statistics:
+    """Translate both sets without some heads."""
+    root = data_root(None)
+    corpora = [read_parallel(root / "multi30k" / name, "en", "de") for name in SETS]
+    sources = [line for corpus in corpora for line in corpus.source]
+    references = [line for corpus in corpora for line in corpus.target]
+    with without(heads):
+        answers = [best.text for best, *_ in model.translate(sources, beams=4)]
+    return TEXT_METRICS["bleu"].statistics(answers, references, "de")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--out", type=Path, required=True, help="where the retrained models are")
+    parser.add_argument("--without", type=int, nargs="+", default=[8, 12, 14, 16])
+    parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--sentences", type=int, default=300, help="for the order")
+    parser.add_argument("--change", nargs="*", default=[], help="of the recipe, for all alike")
+    asked = parser.parse_args()
+    order = ordered(asked.sentences)
+    changes = [
+        *(f"start.{part}={MODEL}" for part in ("encoder", "decoder")),
+        f"train.steps={asked.steps}",
+        f"train.validate_every={asked.steps}",
+        f"train.warmup={asked.steps // 10}",
+        "train.learning_rate=1e-3",
+        "train.restart=",
+        "train.early_stop=",
+        "train.ema=0.98",
+        *asked.change,
+    ]
+    whole: Statistics | None = None
+    print("gone   as shipped   retrained   against the whole, retrained")
+    for count in (0, *asked.without):
+        gone, out = order[:count], asked.out / str(count)
+        before = scored(load(MODEL, Translator), gone)
+        if not (out / "evaluations.jsonl").exists():
+            with without(gone):
+                train(MODEL, *changes, out=out, resume=out.exists())
+        after = scored(load(out, Translator), gone)
+        whole = whole or after
+        found = compare(whole, after)
+        change = found.difference
+        print(
+            f"{count:4} {before.value(before.rows.sum(axis=0)):12.2f} {found.b.value:11.2f}   "
+            f"{change.value:+.2f} ({change.low:+.2f} to {change.high:+.2f})",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
