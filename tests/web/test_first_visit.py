@@ -453,8 +453,11 @@ def test_a_view_that_cannot_be_loaded_says_so(page: Page, shipped: Running) -> N
 
 def test_a_note_is_in_plain_words(page: Page, shipped: Running) -> None:
     """No file, no vocabulary, and once that the answer is to be checked; capitals are no doubt."""
-    visit(page, shipped, "model=en-de&text=She+sings;+he+dances.", WORDS)
-    page.wait("document.querySelector('.known strong')")
+    fixes = "document.querySelector('.fixes button')"
+    visit(page, shipped, "model=en-de&text=She+sings;+he+dances.", fixes)
+    page.evaluate("window.fix = " + fixes)
+    page.wait("document.querySelector('.ties path')")
+    assert page.evaluate("window.fix.isConnected")  # nothing goes from under the hand
     assert text_of(page, ".known strong") == "The model cannot read “;”. Check the answer."
     page.click(".fixes button")
     page.wait("document.getElementById('source').value === 'She sings he dances.'")

@@ -533,12 +533,15 @@ export function translate(page, models) {
     const bar = h("span", { class: "bar" }, h("span"));
     bar.firstChild.style.width = `${100 * (sure ?? 0)}%`;
     const fixes = sentence && !foreign ? rewrites(sentence, found) : [];
-    known.replaceChildren(
+    const what = JSON.stringify([sentence?.begin, sentence?.source, doubt, fixes.map(([words]) => words), rest]);
+    if (what !== known.dataset.drawn) known.replaceChildren( // else a button would go from under the hand
       ...(doubt.length ? [h("p", {}, h("strong", {}, doubt.join(" ")))] : []),
       detected,
       ...(fixes.length ? [h("p", { class: "fixes" }, t().tryInstead, " ", fixes.map(([words, act]) => button(words, act, "chip")))] : []),
       ...(rest.length ? [h("p", {}, button(t().alsoCheck(rest.length), () => turnTo(rest[0])))] : []),
     );
+    known.dataset.drawn = what;
+    known.querySelector(".untied-words")?.remove();
     const free = editor.words.filter(isUntied);
     if (free.length) {
       const named = free.slice(0, NAMED).flatMap((each, i) => [i ? ", " : " ", "“", h("b", {}, bare(each.text)), "”"]);
