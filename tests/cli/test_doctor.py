@@ -28,6 +28,7 @@ def test_a_healthy_model(call: Call) -> None:
     code, out, err = call("doctor", "digits")
     assert (code, err) == (0, "")
     assert "(classify, 1,200 steps), nothing found" in out.splitlines()[0]
+    assert "in what could be looked at" not in out
     assert "looked at: heads: 16 in 4 attentions" in out
 
 

@@ -19,6 +19,7 @@ from manyheads.data.augment.number_pairs import (
 )
 from manyheads.errors import RecipeError
 
+DAYS = ["st", "nd", "rd", *["th"] * 17]  # of the first to the twentieth
 PAIRS = [
     ("Tom ate three eggs.", "Tom aß drei Eier."),
     ("She got up at seven.", "Sie stand um sieben Uhr auf."),
@@ -222,6 +223,8 @@ def test_both_sides_say_the_same_other_date(seed: int) -> None:
     assert found is not None
     english, german = found
     assert sorted(re.findall(r"\d+", english)) == sorted(re.findall(r"\d+", german))
+    for day, ending in re.findall(r"(\d+)(st|nd|rd|th)", english):
+        assert ending == (DAYS[int(day) - 1] if int(day) <= 20 else DAYS[int(day) - 21])
     if english.startswith("I was"):
         assert (english[:14], english[-1]) == ("I was born on ", ".")
         assert (german[:13], german[-9:]) == ("Ich wurde am ", " geboren.")

@@ -94,6 +94,17 @@ def test_preserves(translation: str, expected: bool) -> None:
     assert preserves(text, find(text), translation) is expected
 
 
+def test_what_is_part_of_an_address_is_no_unit() -> None:
+    """Also where another number stands before it."""
+    found = find("3 km and 5http://a.b")
+    assert [(each.kind, each.text) for each in found] == [
+        ("number", "3"),
+        ("number", "5"),
+        ("url", "http://a.b"),
+    ]
+    assert all(one.end <= other.begin for one, other in pairwise(found))
+
+
 @pytest.mark.parametrize(
     ("number", "translated", "languages", "expected"),
     [

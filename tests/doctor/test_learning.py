@@ -9,6 +9,7 @@ from manyheads.doctor.run_batches import Learned
 from manyheads.doctor.run_inspection import RunInspection
 from manyheads.doctor.weights import Weights
 from manyheads.predict.task_pipeline import pipeline_of
+from manyheads.project.base_recipe import read_recipe
 from tests.doctor.runs import CLASSIFIER, write_data
 from tests.made import write_recipe
 
@@ -38,3 +39,5 @@ def test_what_was_learned(learned: Learned, weights: Weights, kind: str, tmp_pat
     found = list(nothing_learned(learned, samples, run.recipe, weights, 7))
     found += by_heart(learned, samples, run.recipe, 7)
     assert [(each.kind, each.step) for each in found] == ([(kind, 7)] if kind else [])
+    for each in found:  # what it suggests can be changed so
+        read_recipe(run.path / "recipe.toml", [f"{k}={v}" for k, v in each.settings.items()])

@@ -107,6 +107,15 @@ def test_what_is_printed_trains(tmp_path: Path) -> None:
     assert isinstance(load(tmp_path / "run")("the dog is old 3."), str)
 
 
+def test_the_option_that_is_printed_turns_the_table(tmp_path: Path) -> None:
+    """As it stands there, in backticks."""
+    content = table(sentences(100))
+    found = prepared(tmp_path, content)
+    (shown,) = [text for line in found.seen for text in re.findall(r"`columns=(.*)` turns", line)]
+    turned = prepared(tmp_path, content, columns=shown.split(","))
+    assert rows(turned, "val.tsv") == [pair[::-1] for pair in rows(found, "val.tsv")]
+
+
 def test_sources_that_differ_in_case_are_on_one_side(tmp_path: Path) -> None:
     """No validation source was trained on, whatever its case and marks."""
     pairs = sentences(100)

@@ -305,7 +305,10 @@ def test_a_resumed_run_is_the_same(tmp_path: Path) -> None:
     [
         (["model.encoder=mlp", "model.image="], "MlpConfig has no features for parts of an image"),
         (["model.encoder=vit-x", "model.image="], "There is no preset 'vit-x'"),
-        (["model.encoder=bert-base", "model.image="], "model.encoder is 'bert-base'.*image models"),
+        (
+            ["model.encoder=bert-base", "model.image="],
+            "model.encoder is 'bert-base'.*image models: vit-ti, ",
+        ),
         (["model.image=3"], "model.image = 3: it must be a table"),
         (["model.image.dims=3"], "'model.image.dims': did you mean 'dim'"),
         (["model.image.height=9"], "model.image.height is 9, but the data make it 8"),

@@ -262,6 +262,7 @@ def test_metrics(client: httpx.Client) -> None:
     text = client.get("/metrics").text
     assert 'manyheads_requests_total{path="/api/v1/tag",status="200"}' in text
     assert 'manyheads_merged_requests_count{model="korean-spacing-lstm"}' in text
+    assert "manyheads_processes 1.0" in text
 
 
 def test_openapi(client: httpx.Client) -> None:

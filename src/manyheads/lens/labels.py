@@ -11,8 +11,8 @@ def label(token: str) -> str:
     r"""Remove the leading space symbol, escape control characters, shorten long tokens.
 
     Examples:
-        >>> label("\u2581Friday"), label("\u2581"), label("a\nb")
-        ('Friday', '␣', 'a\\nb')
+        >>> label("\u2581Friday"), label("\u2581"), label("?"), label("a\nb")
+        ('Friday', '␣', '?', 'a\\nb')
     """
     text = token.replace(SPACE, " ").strip(" ")
     if not text or text.isspace():
