@@ -207,8 +207,8 @@ def test_fingerprints() -> None:
     assert np.bitwise_count(near ^ perceptual(one)).sum() <= 4
     assert np.bitwise_count(perceptual(photo(2)) ^ perceptual(one)).sum() > 30
     assert perceptual(np.asarray(one)).shape == (16,)
-    waves = np.zeros((9, 9, 3), np.uint8)
-    waves[1::2] = 200  # dark and bright rows in turn: each is compared with the one above it
+    rows = np.array([0, 80, 40, 120, 80, 160, 120, 200, 160], np.uint8)  # brighter, darker, ...
+    waves = np.broadcast_to(rows[:, None, None], (9, 9, 3))  # each than the row above it
     across, down = np.unpackbits(perceptual(waves)).reshape(2, 8, 8)
     assert not across.any()
     assert down.tolist() == [[1] * 8, [0] * 8] * 4

@@ -206,6 +206,8 @@ def test_html(german: Stub) -> None:
     )
     assert "alt='A &quot;Hund&quot; &amp; a Hund'" in found
     assert 'placeholder=dog title="A Hund">dog\n</textarea>' in found
+    hyphen = translate_document(german, "<p>A hot&shy;dog.", format="html").text
+    assert hyphen == "<p>A hotHund."  # where a word may be divided is no part of it
     swiss = Stub(german, lambda text: text.replace("dog", "Hündli"))
     ascii_page = translate_document(swiss, "<p>A dog", format="html").text
     assert ascii_page == "<p>A H&#252;ndli"  # whatever a browser takes the page for
