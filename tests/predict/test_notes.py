@@ -94,6 +94,7 @@ def test_a_sentence_that_the_translation_does_not_have_is_told() -> None:
         "`file` translates sentence by sentence."
     )
     assert fewer_sentences("Mr. Smith is here.", "Herr Smith ist da.", "en") is None
+    assert fewer_sentences("It is late. Come!", "Komm!", "en") == (2, 1)
 
 
 def test_thousands_of_digits_are_no_number() -> None:
