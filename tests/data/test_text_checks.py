@@ -63,7 +63,10 @@ IN_A_PAIR: dict[str, list[tuple[Texts, str]]] = {
         (with_target(lambda text: RUSSIAN), "target"),
         (with_source(lambda text: (RUSSIAN * 5)[: len(text)]), "source"),
     ],
-    "unexpected-language": [(with_target(lambda text: ENGLISH), "target")],
+    "unexpected-language": [
+        (with_target(lambda text: ENGLISH), "target"),
+        (with_target(lambda text: "Le bureau est recouvert de poussière."), "target"),  # neither
+    ],
     "swapped-sides": [(with_pair(*GOOD[LINE - 1][::-1]), "both")],
     "different-numbers": [(with_pair("it rained in 1984", "es hat 1894 geregnet"), "both")],
     "too-long": [(with_pair(*LONG), "both")],

@@ -182,6 +182,17 @@ def test_overfitting(name: str, values: list[float], kind: str, recipe: Recipe) 
         assert "training loss fell from" in found[0].evidence[0]
 
 
+@pytest.mark.parametrize(("metric", "kinds"), [("val_chrf", []), ("val_bleu", ["overfitting"])])
+def test_the_score_that_chooses_the_weights(metric: str, kinds: list[str], tmp_path: Path) -> None:
+    """No overfitting while the score of train.early_stop still rises, whatever others do."""
+    bleu, chrf = course("val_bleu", [10, 30, 28, 25]), course("val_chrf", [20, 40, 43, 44])
+    lines = [one | other for one, other in zip(bleu, chrf, strict=True)]
+    changes = [f"train.early_stop.metric={metric}", "evaluate.metrics=['bleu', 'chrf']"]
+    path = write_recipe(tmp_path / "r.toml", TRANSLATE, tmp_path)
+    found = curves.overfitting(history(HEALTHY, lines), read_recipe(path, changes))
+    assert [each.kind for each in found] == kinds
+
+
 def test_both_worse_is_no_overfitting(recipe: Recipe) -> None:
     """Then training itself went wrong."""
     lines = course("val_bleu", [10, 30, 28, 25])

@@ -210,6 +210,12 @@ def test_several_classes_an_image(tmp_path: Path) -> None:
     assert {label for _, label in rows(prepared, "train")} <= {f"{each};any" for each in COLOURS}
 
 
+def test_few_validation_images_are_judged_by_the_loss(tmp_path: Path) -> None:
+    """Accuracy is the same in too many validations: the first of them would be kept."""
+    prepared = prepare(str(photos(tmp_path / "in", 12)), tmp_path / "mine", ONE)
+    assert tomllib.loads(prepared.recipe)["train"]["early_stop"]["metric"] == "val_loss"
+
+
 def test_captions(tmp_path: Path) -> None:
     """One text or several an image; a missing image and a broken line are named; it trains."""
     photos(tmp_path / "img", 4)

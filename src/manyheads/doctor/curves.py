@@ -154,6 +154,9 @@ def too_short(history: History, recipe: Recipe) -> Findings:
 def overfitting(history: History, recipe: Recipe) -> Findings:
     """Find a validation that became worse while the training loss went on falling."""
     names = [name for name in measured(history) if name != "val_perplexity"]  # it is the loss
+    rule = recipe.train.early_stop
+    if rule and not lower_is_better(rule.metric):  # by which the weights are chosen
+        names = [name for name in names if lower_is_better(name) or name == rule.metric]
     judged = {name: _worse(history, name) for name in names}
     worse = {name: found for name, found in judged.items() if found}
     scores = [name for name in worse if not lower_is_better(name)]
@@ -172,7 +175,7 @@ def overfitting(history: History, recipe: Recipe) -> Findings:
         yield finding("overconfident", course, settings=smoother, step=step)
         return
     settings = more_dropout(recipe, 0.1) | pipeline_of(recipe).against_overfitting(recipe)
-    if rule := recipe.train.early_stop:
+    if rule:
         kept = f"early_stop kept the weights of the best {rule.metric}"
         yield finding("overfitting", course, kept, severity="note", settings=settings, step=step)
         return

@@ -1,5 +1,6 @@
 """Observers of a whole run, and what is said of its scores; the simplest prints lines."""
 
+import math
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,10 +8,10 @@ from typing import Protocol
 
 from manyheads.fit.pace import duration
 from manyheads.generation.output_monitor import SIGNS
-from manyheads.train.early_stop import is_better
 from manyheads.train.history import read_history
 from manyheads.train.loop import Observer
 from manyheads.train.train_config import EarlyStop
+from manyheads.train.training_task import lower_is_better
 
 
 class RunObserver(Observer, Protocol):
@@ -69,28 +70,36 @@ def _scores(metrics: Mapping[str, float]) -> list[str]:
     return [name for name in metrics if name.removeprefix("val_") not in SIGNS]
 
 
-def changes_of_scores(out: Path, rule: EarlyStop | None) -> list[str]:
-    """Compare the validation before the first step with that of the weights that are kept.
+def how_it_ended(out: Path, rule: EarlyStop | None, steps: int) -> list[str]:
+    """Say which weights are kept, where they are not the last, and what they changed.
 
     Args:
         out: the run folder.
-        rule: which weights those are; None: the last.
+        rule: which weights are kept; None: the last.
+        steps: of the recipe.
 
     Returns:
-        A line for each score; none if there was no validation before the first step.
+        A line about the weights, and one for each score that was measured before the first step.
     """
     scored = read_history(out / "metrics.jsonl").validations
-    if not scored or scored[0]["step"] != 0:
+    if not scored:
         return []
-    before, after = scored[0], scored[-1]
+    before, after, said = scored[0], scored[-1], []
     if rule is not None:
-        after = before
-        for line in scored:
-            if is_better(line[rule.metric], after[rule.metric], rule.metric):
-                after = line
+        judged = [line for line in scored if math.isfinite(line.get(rule.metric, math.nan))]
+        sign = -1 if lower_is_better(rule.metric) else 1
+        after = max(judged, key=lambda line: sign * line[rule.metric], default=after)
+        last = int(scored[-1]["step"])
+        if last < steps:
+            said = [
+                f"stopped at step {last:,} of {steps:,}: {rule.patience} validations were no better"
+            ]
+        if after["step"] < last:
+            value = f"{rule.metric} {after[rule.metric]:.2f}"
+            said.append(f"kept the weights of step {int(after['step']):,}: {value}, the best")
     where = f"after step {after['step']:,}" if after["step"] else "still, as no step was better"
-    return [
+    return said + [
         f"{key}: {before[key]:.2f} before training, {after[key]:.2f} {where}"
         for key in _scores(before)
-        if key.startswith("val_") and key in after
+        if before["step"] == 0 and key.startswith("val_") and key in after
     ]

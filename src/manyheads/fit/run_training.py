@@ -12,7 +12,7 @@ from torch import nn
 
 from manyheads.errors import DataError, FolderError, InterruptedRunError, OutputError, UsageError
 from manyheads.files import remove_unfinished
-from manyheads.fit.observer import PrintObserver, RunObserver, SilentObserver, changes_of_scores
+from manyheads.fit.observer import PrintObserver, RunObserver, SilentObserver, how_it_ended
 from manyheads.fit.resumption import forget_launch, launched_before, note_launch, store_recipe
 from manyheads.fit.training_watch import TrainingWatch
 from manyheads.measure.stored_model import measure as measure_model
@@ -195,8 +195,8 @@ def _train(
     finally:
         if watch is not None:
             watch.draw(ended=True)
-    if first and recipe.train.validate_first:
-        for line in changes_of_scores(out, recipe.train.early_stop):
+    if first:
+        for line in how_it_ended(out, recipe.train.early_stop, recipe.train.steps):
             observer.say(line)
     with gathered(model):
         # There already, unless a finished run's file was damaged and it is resumed.

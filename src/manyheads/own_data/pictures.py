@@ -35,6 +35,7 @@ PARTS = ("train", "val", "test")
 LEAST = 3  # images of a class that do not look alike: one for each part
 NEAR = 7  # bits of 128: more than a check names, since together on one side nothing is lost
 FEW = 50  # images of a class
+FEW_TO_JUDGE = 500  # images, below which steps of a run have the same accuracy too often
 SEED = 1
 SAMPLE, CAPTIONS = 300, 50  # images, or images with texts, by which the speed is measured
 START = "cifar10-cct-2-3x2"
@@ -286,6 +287,7 @@ class _Draft(Draft):
             shift=self.side // 16,
             trivial=not captions and not channels,
             metric="chrf" if captions else "map" if found.multi_label else "accuracy",
+            few=not captions and not found.multi_label and len(parts["val"]) < FEW_TO_JUDGE,
             unbalanced=counts and max(counts) > image_checks.UNBALANCED * min(counts),
         )
         return "\n".join([*lines, ""])

@@ -10,7 +10,15 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from manyheads.data.text.formats import Pair
-from manyheads.data.text.languages import base, count, count_words, letters, script, typical_words
+from manyheads.data.text.languages import (
+    base,
+    count,
+    count_words,
+    languages_with_words,
+    letters,
+    script,
+    typical_words,
+)
 
 SIDES = ("source", "target")
 TOO_LONG = (250, 2000)  # words, characters
@@ -132,6 +140,7 @@ class Expected(NamedTuple):
     detectors: tuple[dict[str, Detector], dict[str, Detector]]
     script: str | None
     words: frozenset[str]  # frequent in this language and not in the other
+    others: tuple[frozenset[str], ...]  # for each other language, frequent there and not in this
 
 
 class PairIssueDetector:
@@ -142,8 +151,12 @@ class PairIssueDetector:
 
     @staticmethod
     def _expected(language: str | None, other: str | None) -> Expected:
-        words = typical_words(language, other) if language and other else frozenset[str]()
-        return Expected(text_detectors(language), script(language) if language else None, words)
+        detectors = text_detectors(language)
+        if language is None or other is None:
+            return Expected(detectors, script(language) if language else None, frozenset(), ())
+        foreign = [typical_words(each, language) for each in languages_with_words()]
+        words = typical_words(language, other)
+        return Expected(detectors, script(language), words, tuple(filter(None, foreign)))
 
     def __call__(self, pair: Pair) -> dict[str, str]:
         """Return the issues of a pair, each with its side: source, target, or both."""
@@ -189,7 +202,8 @@ class PairIssueDetector:
             right = count(own, source), count(other, target)
             if min(mine) > 1 and mine[0] > 2 * right[0] and mine[1] > 2 * right[1]:
                 return {"swapped-sides": "both"}
-        for side, text, expected in zip(SIDES, (source, target), self.sides, strict=True):
+        texts = (source, target)
+        for side, text, expected in zip(SIDES, texts, self.sides, strict=True):
             if expected.script and is_foreign(text, expected.script):
                 return {"unexpected-script": side}
         if not (first.words and second.words):
@@ -200,8 +214,9 @@ class PairIssueDetector:
         mine = count_words(source, second.words), count_words(target, first.words)
         if right == (0, 0) and min(mine) > 0 and sum(mine) > 2:
             return {"swapped-sides": "both"}
-        for side, own_words, others in zip(SIDES, right, mine, strict=True):
-            if own_words == 0 and others > 2:
+        for side, text, expected, own_words in zip(SIDES, texts, self.sides, right, strict=True):
+            words = frozenset() if own_words else frozenset(_ANY.findall(text.lower()))
+            if any(len(words & other) > 2 for other in expected.others):
                 return {"unexpected-language": side}
         return {}
 
