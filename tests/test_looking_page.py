@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.cli.conftest import Call, call  # noqa: F401 - a fixture
@@ -44,7 +45,7 @@ def test_the_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     """And gives what its comments say."""
     monkeypatch.chdir(tmp_path)
     with_image(tmp_path)
-    block, maps = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+    block, arrays, maps = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
     found: dict[str, Any] = {}
     exec(block, found)
     assert (tmp_path / "look.html").exists()
@@ -52,6 +53,10 @@ def test_the_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(promised) == 2
     for code, answer in promised:
         assert str(eval(code, found)).startswith(answer), code
+    exec(arrays, found)
+    stored = np.load(tmp_path / "maps.npz")
+    assert stored["decoder layer 1 cross"].shape[0] == 4
+    assert len(stored.files) == len(found["found"].view.maps)
     exec(maps, found)
     assert str(found["found"].layer_id) == "encoder layer 4 self"
 

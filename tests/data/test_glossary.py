@@ -88,7 +88,17 @@ def test_read(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("line", ["dog Hund", "dog\t", "\tHund", "a\tb\tc"])
+def test_semicolons(tmp_path: Path) -> None:
+    """What a spreadsheet writes in many countries; with a tab in the line, they are text."""
+    path = tmp_path / "terms.csv"
+    path.write_text("dog;Hund\na; b\tc; d\n", encoding="utf-8")
+    assert list(Glossary.read(path).entries.values()) == [
+        Entry("dog", "Hund"),
+        Entry("a; b", "c; d"),
+    ]
+
+
+@pytest.mark.parametrize("line", ["dog Hund", "a;b;c", "dog\t", "\tHund", "a\tb\tc"])
 def test_bad_lines_are_named(tmp_path: Path, line: str) -> None:
     """With their number."""
     path = tmp_path / "terms.tsv"

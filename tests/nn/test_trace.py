@@ -152,5 +152,6 @@ def test_what_is_recorded_in_a_search_knows_its_step() -> None:
         assert each.k.shape == each.q.shape == (2, 2, 1, 2)
         shapes.append(each.shape)
     assert tuple(shapes) == ((2, 2, 1, 1), (2, 2, 1, 2))
+    assert repr(second) == "<CachedRecord layer 1 self: batch 2, 2 heads, 1 x 2>"
     with step_context(step):  # nobody listens
         look()

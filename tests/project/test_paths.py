@@ -94,7 +94,9 @@ def test_missing_data_names_both_places_and_what_to_do(tmp_path: Path) -> None:
     assert "There is no data 'numbers/train'" in message
     assert f"{tmp_path / 'root' / 'numbers' / 'train'} with .en and .de" in message
     assert str(tmp_path / "current" / "numbers" / "train") in message
-    assert "MANYHEADS_DATA=FOLDER in the environment, or data.root=FOLDER" in message
+    assert "data.root of the recipe, which comes before MANYHEADS_DATA" in message
+    with pytest.raises(NotFoundError, match="MANYHEADS_DATA=FOLDER in the environment"):
+        find_data("numbers/train", None, SUFFIXES)
 
 
 def test_missing_data_sets_we_know_are_named_with_their_home() -> None:

@@ -236,6 +236,12 @@ def test_mistakes_of_the_model_are_among_them(translate: Path) -> None:
             assert part in message
 
 
+def test_one_name_where_a_list_is_meant(translate: Path) -> None:
+    """The list is shown."""
+    message = complaint(translate, "data.additional=more.tsv")
+    assert "data.additional = 'more.tsv': it must be a list: ['more.tsv']." in message
+
+
 @pytest.mark.parametrize("left_out", ["task", "data", "model", "data.train", "model.preset"])
 def test_what_is_missing_is_named(tmp_path: Path, left_out: str) -> None:
     """A key that has no default."""

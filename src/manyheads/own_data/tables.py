@@ -56,6 +56,7 @@ def prepare_table(path: Path, out: Path, options: Options) -> Prepared:
         DataError: too few examples are left.
         UsageError: no such column.
     """
+    glossary = Glossary.read(options.glossary) if options.glossary else None
     base = open_base(options.start) if options.start else None
     languages = base.languages if base else ()
     named = [each.partition("=")[0] for each in options.columns]
@@ -107,8 +108,8 @@ def prepare_table(path: Path, out: Path, options: Options) -> Prepared:
     if roles.target is not None:
         target = roles.target.language or "target"
     texts = Texts(path, parts, source, target, labelled=roles.label is not None)
-    if options.glossary is not None:
-        _check_terms(Glossary.read(options.glossary), parts["train"], notes)
+    if glossary is not None:
+        _check_terms(glossary, parts["train"], notes)
     if base is not None:
         held = [pair.source for name in ("val", "test") for pair in parts[name]]
         general = general_pairs(base, len(parts["train"]), held, SEED)

@@ -51,7 +51,7 @@ def card(folder: ModelFolder) -> str:
         ]
     rows += [("needs the plugin", name) for name in plugins]
     table = "\n".join(f"| {name} | {value} |" for name, value in rows)
-    measured = "\n".join(map(_measured, folder.evaluations())) or "Nothing yet."
+    measured = "\n".join(dict.fromkeys(map(_measured, folder.evaluations()))) or "Nothing yet."
     engines = "\n".join(_engine(folder, name) for name in stored_engines(folder))
     exported = f"## Engines\n\n{engines}\n\n" if engines else ""
     return (

@@ -137,8 +137,13 @@ def find_data(name: str, root: str | None, suffixes: Sequence[str] = ("",)) -> l
         also += f". That file exists, but there is no reader for {path.suffix!r}: is it a plugin's?"
     raise NotFoundError(
         f"There is no data {name!r}: looked for {path.absolute()}{ending}{also}. "
-        "Name the folder that holds your data sets: MANYHEADS_DATA=FOLDER in the environment, or "
-        "data.root=FOLDER in training (for the lab, `root`)."
+        + (
+            "The folder is data.root of the recipe, which comes before MANYHEADS_DATA: give the "
+            "place where it is now, data.root=FOLDER in training, `data` when a model is measured."
+            if root
+            else "Name the folder that holds your data sets: MANYHEADS_DATA=FOLDER in the "
+            "environment, or data.root=FOLDER in training (for the lab, `root`)."
+        )
         + (f" Its home: {public.home}; see `manyheads fetch {public.name}`." if public else "")
     )
 

@@ -26,6 +26,9 @@ def _line(detail: ErrorDetails, table: type, prefix: Sequence[str]) -> str:
         return f"{key} is missing."
     if detail["type"] in ("dataclass_type", "dict_type", "model_type"):
         return f"{key} = {short(detail['input'])}: it must be a table of keys and values."
+    if detail["type"] == "tuple_type":
+        given = short(detail["input"])
+        return f"{key} = {given}: it must be a list: [{given}]."
     reason = detail["msg"].removeprefix("Value error, ")
     if detail["type"] == "value_error":  # about several keys of a table together
         return f"{key}: {reason}." if key else f"{reason}."

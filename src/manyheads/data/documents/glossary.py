@@ -53,7 +53,7 @@ class Glossary:
 
     @classmethod
     def read(cls, path: Path) -> "Glossary":
-        """Read lines of term, tab, translation; empty lines are skipped.
+        """Read lines of term, tab (or else semicolon), translation; empty lines are skipped.
 
         Raises:
             NotFoundError: no such file.
@@ -63,10 +63,13 @@ class Glossary:
         for number, line in lines(path):
             if line is None or not line.strip():
                 continue
-            source, *rest = (" ".join(side.split()) for side in line.split("\t"))
+            source, *rest = (
+                " ".join(side.split()) for side in line.split("\t" if "\t" in line else ";")
+            )
             if len(rest) != 1 or not source or not rest[0]:
                 raise DataError(
-                    f"{path}, line {number}: {line!r} is not a term, a tab and its translation."
+                    f"{path}, line {number}: {line!r} is not a term, a tab and its translation. "
+                    "Write two columns, with a tab or a semicolon between them."
                 )
             entries.append(Entry(source, rest[0]))
         return cls(entries)

@@ -56,7 +56,7 @@ def linear_attend(
     return q @ (k.transpose(-2, -1) @ v) / total
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ImpliedRecord(QueryKeyRecord):
     """Of linear attention; its layer says that the map is only implied."""
 

@@ -19,6 +19,7 @@ from manyheads.nn.recording.attention_record import (
     ALL,
     AttentionContext,
     Partition,
+    ShortRepr,
     ValueRecord,
     record_values,
     take,
@@ -34,8 +35,8 @@ Queries = Float[Tensor, "batch query size"]
 HeadScores = Float[Tensor, "batch 1 query key"]  # the 1 is the head axis that other attentions have
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreRecord:
+@dataclass(frozen=True, slots=True, repr=False)
+class ScoreRecord(ShortRepr):
     """The scores of one attention, where they are not QK^T."""
 
     layer_id: LayerId

@@ -16,6 +16,7 @@ from manyheads.nn.recording.attention_record import (
     ALL,
     AttentionContext,
     Partition,
+    ShortRepr,
     ValueRecord,
     record_values,
     take,
@@ -90,8 +91,8 @@ def _with_gradients(
     return weights.masked_fill(~mask, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class QueryKeyRecord:
+@dataclass(frozen=True, slots=True, repr=False)
+class QueryKeyRecord(ShortRepr):
     """Queries and keys of one attention; the map is computed when it is read."""
 
     layer_id: LayerId
@@ -111,7 +112,7 @@ class QueryKeyRecord:
         return batch, heads, queries, self.k.shape[2]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SoftmaxRecord(QueryKeyRecord):
     """Of softmax attention, with what was added to its scores."""
 
@@ -127,7 +128,7 @@ class SoftmaxRecord(QueryKeyRecord):
         return attention_weights(q, k, mask, bias)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class EditedRecord(QueryKeyRecord):
     """Of an attention whose map an edit replaced."""
 
@@ -140,8 +141,8 @@ class EditedRecord(QueryKeyRecord):
         return self.pattern[rows, :, queries].float()
 
 
-@dataclass(frozen=True, slots=True)
-class CachedRecord:
+@dataclass(frozen=True, slots=True, repr=False)
+class CachedRecord(ShortRepr):
     """Causal self-attention in one step of a search: only the new queries and keys.
 
     The other keys are in the records of earlier steps. To keep all keys of each step would copy

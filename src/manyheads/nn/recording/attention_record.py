@@ -82,6 +82,24 @@ def record_values(
     return ValueRecord(v if v.ndim == 4 else v[:, None], tuple(outputs))
 
 
+class ShortRepr:
+    """The repr of an attention's record: its layer and the size of its map, without tensors."""
+
+    __slots__ = ()
+    layer_id: LayerId
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Batch, heads, queries and keys of the map."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        """Fit a line, also where a whole trace is printed."""
+        batch, heads, queries, keys = self.shape
+        shape = f"batch {batch}, {heads} heads, {queries} x {keys}"
+        return f"<{type(self).__name__} {self.layer_id}: {shape}>"
+
+
 @runtime_checkable
 class AttentionRecord(Protocol):
     """One recorded attention: softmax, linear, recurrent, or one from outside the package.
