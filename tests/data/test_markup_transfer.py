@@ -63,6 +63,14 @@ def test_take_out(source: str, rest: str, left_out: list[str]) -> None:
         ("{name} and a girl", "und ein Kind", [0, 1, 2], "{name} und ein Kind"),
         ("A (`x`), b", "Ein, be", [0, 1, 2], "Ein (`x`), be"),
         ("I read {a} today", "오늘 읽었다", [2, 1], "오늘 읽었다 {a}"),
+        # Tags inside words keep the space between the words of the translation.
+        ("The <b>dog</b>s run", "Die Hunde rennen", [0, 1, 2], "Die <b>Hunde</b> rennen"),
+        (
+            "I like t<b>he red</b> house",
+            "Ich mag das rote Haus",
+            [0, 1, 2, 3, 4],
+            "Ich mag das <b>rote</b> Haus",
+        ),
     ],
 )
 def test_reinsert(source: str, translation: str, read: list[int], expected: str) -> None:

@@ -101,6 +101,10 @@ def reinsert(
             left = " " * _needs_space(span.text[0], span.left, before[-1])
         if after and after[0] not in _STOPS:
             right = " " * _needs_space(span.text[-1], span.right, after[0])
+            # A tag that opens or closes inside a word, as in "<b>dog</b>s", is now between two.
+            paired = span.depth != (spans[n - 1].depth if n else 0)
+            if paired and before != result and not left and not right:
+                left, right = ("", " ") if attached else (" ", "")
         result = before + left + span.text + right
         position = len(translation) - len(after)
     return result + translation[position:]
