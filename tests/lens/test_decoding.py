@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from manyheads.data.batching.batches import pad
 from manyheads.decode.beam import beam_search
@@ -22,7 +22,9 @@ from manyheads.models.causal_lm import CausalConfig
 from manyheads.models.presets import build
 from manyheads.models.seq2seq import Seq2SeqConfig
 from manyheads.models.transformer import TransformerConfig
-from manyheads.nn.attention.softmax import CachedRecord, SoftmaxRecord
+from manyheads.nn.attention.attention import MultiHeadAttention
+from manyheads.nn.attention.softmax import SoftmaxRecord
+from manyheads.nn.attention.softmax_record import CachedRecord
 from manyheads.nn.recording.beam_candidates import CandidateRecord
 from manyheads.nn.recording.trace import LayerId, Trace, record
 from tests import reverser
@@ -118,6 +120,29 @@ def test_a_language_model_behind_its_prompt(kind: str) -> None:
             output = chosen(each, config.end)
             one = decoded(trace, output, prompt)
             assert_alike(one.trace, in_one_pass(model, [*prompt, *output[:-1]]))
+
+
+@pytest.mark.parametrize("kind", ["distance", "window"])
+def test_an_attention_with_a_bias_or_a_mask_of_its_own(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is added in every step, as docs/extending.md does it, is in the map."""
+    plain: Any = MultiHeadAttention._attend
+
+    def own(
+        self: Any, q: Tensor, k: Tensor, v: Tensor, mask: Any, bias: Any, context: Any
+    ) -> Tensor:
+        places = torch.arange(k.shape[2])
+        far = (places[k.shape[2] - q.shape[2] :, None] - places).abs()[None, None]
+        if kind == "distance":
+            bias = -far.float() * torch.tensor([0.5, 2.0])[:, None, None]
+        else:
+            mask = far < 2 if mask is None else mask & (far < 2)
+        found: Tensor = plain(self, q, k, v, mask, bias, context)
+        return found
+
+    monkeypatch.setattr(MultiHeadAttention, "_attend", own)
+    test_a_language_model_behind_its_prompt("beam")
 
 
 def test_candidates_are_the_likeliest_next_tokens() -> None:

@@ -7,7 +7,8 @@ import torch
 
 from manyheads.errors import UsageError
 from manyheads.nn.attention.attention import MultiHeadAttention, attend
-from manyheads.nn.attention.softmax import CachedRecord, SoftmaxRecord
+from manyheads.nn.attention.softmax import SoftmaxRecord
+from manyheads.nn.attention.softmax_record import CachedRecord
 from manyheads.nn.layers.cache import KeyValueCache
 from manyheads.nn.recording.attention_record import AttentionContext
 from manyheads.nn.recording.decode_steps import DecodeStep, Search

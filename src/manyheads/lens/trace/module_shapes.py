@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from manyheads.nn.attention.softmax import CachedRecord
+from manyheads.nn.attention.softmax_record import CachedRecord
 from manyheads.nn.recording.attention_record import AttentionRecord
 from manyheads.nn.recording.trace import LayerId, Trace, record
 

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 
 from manyheads.errors import UsageError
 from manyheads.nn.attention.rotary import Rotate, unrotated
-from manyheads.nn.attention.softmax import attention_weights, softmax_record
+from manyheads.nn.attention.softmax import attention_weights
+from manyheads.nn.attention.softmax_record import softmax_record
 from manyheads.nn.editing.seam import HEAD, edited_pattern, is_open, visit
 from manyheads.nn.layers.cache import KeyValue, KeyValueCache
 from manyheads.nn.layers.linear import Linear

@@ -4,26 +4,23 @@ Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2, equation 
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manyheads.nn.layers.masks import causal_mask, check_bias, check_mask
+from manyheads.nn.layers.masks import check_bias, check_mask
 from manyheads.nn.recording.attention_record import (
     ALL,
-    AttentionContext,
     Partition,
     ShortRepr,
     ValueRecord,
-    record_values,
     take,
 )
 from manyheads.nn.recording.decode_steps import DecodeStep
 from manyheads.nn.recording.token_grid import TokenGrid
-from manyheads.nn.recording.trace import LayerId, Trace
+from manyheads.nn.recording.trace import LayerId
 from manyheads.nn.shapes import Bias, Mask
 
 # Keys in a row that does not fill the vector instructions of torch's softmax over rows: its columns
@@ -139,70 +136,3 @@ class EditedRecord(QueryKeyRecord):
     ) -> Float[Tensor, "row head query key"]:
         """Return the map of some batch rows and queries in fp32."""
         return self.pattern[rows, :, queries].float()
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class CachedRecord(ShortRepr):
-    """Causal self-attention in one step of a search: only the new queries and keys.
-
-    The other keys are in the records of earlier steps. To keep all keys of each step would copy
-    the cache, because beams are reordered in it.
-    """
-
-    layer_id: LayerId
-    q: Float[Tensor, "row head new size"]
-    k: Float[Tensor, "row head new size"]
-    keys: int  # in the cache, the new ones included
-    decode_step: DecodeStep
-
-    @property
-    def shape(self) -> tuple[int, int, int, int]:
-        """Batch, heads, queries and keys of the map."""
-        batch, heads, queries, _ = self.q.shape
-        return batch, heads, queries, self.keys
-
-    def select(self, row: int) -> "CachedRecord":
-        """Take one row of the batch."""
-        own = slice(row, row + 1)
-        return CachedRecord(self.layer_id, self.q[own], self.k[own], self.keys, self.decode_step)
-
-    def join(self, later: Sequence["CachedRecord"]) -> SoftmaxRecord:
-        """Join the steps of one row to the causal attention over the whole sequence."""
-        steps = (self, *later)
-        q, k = (torch.cat(each, dim=2) for each in ([s.q for s in steps], [s.k for s in steps]))
-        return SoftmaxRecord(self.layer_id, q, k, causal_mask(k.shape[2], k.device))
-
-
-def softmax_record(
-    context: AttentionContext,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    mask: Mask | None,
-    bias: Bias | None,
-    out: Tensor,
-    trace: Trace,
-    *,
-    pattern: Tensor | None = None,
-) -> SoftmaxRecord | CachedRecord | EditedRecord:
-    """Build the record of one call of `attend`; of a step with a cache only its new keys."""
-    step, new = trace.decode_step, context.new_keys
-    if pattern is not None:
-        return EditedRecord(
-            context.layer_id,
-            q.detach(),
-            k.detach(),
-            mask,
-            context.query_grid,
-            context.key_grid,
-            context.partition,
-            step,
-            record_values(v, [out]),
-            pattern=pattern.detach(),
-        )
-    if new is not None and step is not None:
-        return CachedRecord(context.layer_id, q.detach(), new.detach(), k.shape[2], step)
-    bias = None if bias is None else bias.detach()
-    place = (context.query_grid, context.key_grid, context.partition, step)
-    rest = (*place, record_values(v, [out]), bias)
-    return SoftmaxRecord(context.layer_id, q.detach(), k.detach(), mask, *rest)
