@@ -328,7 +328,8 @@ def test_a_client_that_does_not_read_is_left() -> None:
     with running(["digits"], limits=Limits(receive=0.5)) as server:
         host, port = server.address.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=30) as slow:
-            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            # With 4096 bytes, what is on its way would come in pieces that each take 0.2 seconds.
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
             slow.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * asked)
             ends = tuple(f":{each:04X}" for each in (int(port), slow.getsockname()[1]))
             end = time.monotonic() + 60
