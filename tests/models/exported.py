@@ -1,13 +1,14 @@
-"""Every preset through torch.export with a batch of any size, run by `test_export.py`.
+"""Presets through torch.export with a batch of any size, run by `test_export.py`.
 
 The length of a text is open too, and the width of a printed line; not in recurrent layers, which a
-graph holds unrolled.
+graph holds unrolled. Their names may be given; else every one is exported.
 
 The test suite checks shapes at run time (jaxtyping's hook), which would fix the sizes that are to
 stay open; so this program runs without the hook. It prints what it found as JSON.
 """
 
 import json
+import sys
 import warnings
 
 import torch
@@ -83,14 +84,16 @@ def outputs(found: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, ...]:
 def main() -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
+    every = {**ALL, **VARIANTS}
+    names = sys.argv[1:] or [*every]
     found: dict[ModelConfig, float | str] = {}  # at test size, some presets are the same model
-    for config in {**ALL, **VARIANTS}.values():
+    for config in map(every.__getitem__, names):
         if config not in found:
             try:
                 found[config] = gap(config)
             except Exception as error:  # reported, and refused by the test
                 found[config] = f"{type(error).__name__}: {error}"
-    print(json.dumps({name: found[config] for name, config in {**ALL, **VARIANTS}.items()}))
+    print(json.dumps({name: found[every[name]] for name in names}))
 
 
 if __name__ == "__main__":
