@@ -122,9 +122,9 @@ def test_every_model_and_config_is_public() -> None:
 @pytest.mark.parametrize(
     "first",
     [
-        "import manyheads as m; train = m.train",
         "import manyheads.train as train",
-        "from manyheads import train",
+        pytest.param("import manyheads as m; train = m.train", marks=pytest.mark.full),
+        pytest.param("from manyheads import train", marks=pytest.mark.full),
         "import manyheads as m; m.evaluate; train = m.train",
     ],
 )

@@ -204,7 +204,7 @@ if parent_process() is not None:
 
 @LISTS_CHILDREN
 @pytest.mark.usefixtures("ctrl_c")
-@pytest.mark.parametrize("presses", [1, 2])
+@pytest.mark.parametrize("presses", [1, pytest.param(2, marks=pytest.mark.full)])
 def test_ctrl_c_ends_all_at_once(tmp_path: Path, presses: int) -> None:
     """Blocks in flight are not waited for; what is kept is told."""
     source, out, slow = tmp_path / "in.txt", tmp_path / "out.txt", tmp_path / "slow.py"

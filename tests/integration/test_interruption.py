@@ -136,7 +136,7 @@ def interrupt(kind: str, folder: Path, *, kills: int, steps: int) -> None:
     assert "other conditions" not in cut.log.read_text()
 
 
-@pytest.mark.parametrize("kind", ["translate", "classify"])
+@pytest.mark.parametrize("kind", ["translate", pytest.param("classify", marks=pytest.mark.full)])
 def test_two_kills(kind: str, tmp_path: Path) -> None:
     """Some seconds of training, killed twice."""
     interrupt(kind, tmp_path, kills=2, steps=100)

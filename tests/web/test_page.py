@@ -366,8 +366,8 @@ def texts_of(view: dict[str, Any]) -> set[str]:
     ("model", "given"),
     [
         ("multi30k-en-de", "Two dogs play in the snow."),
-        ("enko-en-ko", "He is my friend."),
-        ("date-en-ko", "Friday, 20 November 2026"),
+        pytest.param("enko-en-ko", "He is my friend.", marks=pytest.mark.full),
+        pytest.param("date-en-ko", "Friday, 20 November 2026", marks=pytest.mark.full),
         ("korean-spacing-lstm", "이함수는"),
         ("digits", None),
         ("cifar10-cct-2-3x2", None),
@@ -473,8 +473,8 @@ def test_see(page: Page, shipped: Running) -> None:
     ("example", "wanted"),
     [
         ("ship", ["ship"]),
-        ("car", ["automobile"]),
-        ("airplane", ["airplane"]),
+        pytest.param("car", ["automobile"], marks=pytest.mark.full),
+        pytest.param("airplane", ["airplane"], marks=pytest.mark.full),
         ("seven", ["7"]),
         ("heart", ["purple heart", "보라색 하트", "lila Herz", "cœur violet", "紫のハート"]),
         ("line", ["목록의 복사본을 반환합니다.", "Return a copy of the list."]),
@@ -684,8 +684,19 @@ def test_pictures_in_korean(page: Page, shipped: Running) -> None:
     page.wait(ANSWERED)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("view", ["text", "picture", "compare", "learn"])
+@pytest.mark.parametrize(
+    ("view", "scheme"),
+    [
+        ("text", "dark"),
+        ("picture", "light"),
+        ("compare", "dark"),
+        ("learn", "light"),
+        pytest.param("text", "light", marks=pytest.mark.full),
+        pytest.param("picture", "dark", marks=pytest.mark.full),
+        pytest.param("compare", "light", marks=pytest.mark.full),
+        pytest.param("learn", "dark", marks=pytest.mark.full),
+    ],
+)
 def test_small_and_named(page: Page, shipped: Running, view: str, scheme: str) -> None:
     """At 320 pixels nothing overflows, all that can be operated has a name and is large enough."""
     page.size(320, 700)
@@ -746,7 +757,13 @@ CROSSED = """[...document.querySelectorAll(".threads path")].flatMap((path) => {
 
 @pytest.mark.parametrize(
     ("width", "media"),  # 640: a window of 1280 at 200%
-    [(1280, "screen"), (1280, "print"), (640, "screen"), (390, "screen"), (390, "print")],
+    [
+        (1280, "screen"),
+        (390, "print"),
+        pytest.param(1280, "print", marks=pytest.mark.full),
+        pytest.param(640, "screen", marks=pytest.mark.full),
+        pytest.param(390, "screen", marks=pytest.mark.full),
+    ],
 )
 def test_threads_end_on_their_words(page: Page, shipped: Running, width: int, media: str) -> None:
     """On one line, wrapped, and on paper; of a chosen word, and never behind another one."""
@@ -792,8 +809,15 @@ BEHIND = """[...document.querySelectorAll(".ties path")].flatMap((path) => {
 })"""
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (1280, "light"),
+        (390, "dark"),
+        pytest.param(1280, "dark", marks=pytest.mark.full),
+        pytest.param(390, "light", marks=pytest.mark.full),
+    ],
+)
 def test_threads_pass_between_words(page: Page, shipped: Running, width: int, scheme: str) -> None:
     """Of a sentence of 25 words, which wraps: every word of the answer, in turn."""
     page.size(width, 850)

@@ -102,7 +102,7 @@ def test_the_path_begins_with_what_was_typed(page: Page, shipped: Running) -> No
     assert not any(letter.isdigit() for letter in page.evaluate(first).split(",")[0][1:])
 
 
-@pytest.mark.parametrize("language", ["en", "ko"])
+@pytest.mark.parametrize("language", ["ko", pytest.param("en", marks=pytest.mark.full)])
 def test_the_path_is_walked_by_keyboard(page: Page, shipped: Running, language: str) -> None:
     """A sentence of one's own, eight guesses, each told kindly; a reload goes on where one was."""
     page.evaluate(f"localStorage.setItem('manyheads-language', '{language}')")
@@ -195,7 +195,7 @@ def look(server: Running, text: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("text", [CAT, FIRST])
+@pytest.mark.parametrize("text", [CAT, pytest.param(FIRST, marks=pytest.mark.full)])
 def test_words_that_change_places_keep_their_pieces(
     page: Page, shipped: Running, text: str
 ) -> None:
@@ -208,7 +208,7 @@ def test_words_that_change_places_keep_their_pieces(
     assert "only their order differs" in text_of(page, ".path-shown")
 
 
-@pytest.mark.parametrize("language", ["en", "ko"])
+@pytest.mark.parametrize("language", ["ko", pytest.param("en", marks=pytest.mark.full)])
 def test_where_no_two_words_keep_their_pieces(page: Page, shipped: Running, language: str) -> None:
     page.evaluate(f"localStorage.setItem('manyheads-language', '{language}')")
     text = "Birds sing."
@@ -235,8 +235,15 @@ def mixed(view: dict[str, Any], word: str) -> dict[str, float]:
     return shares
 
 
-@pytest.mark.parametrize("language", ["en", "ko"])
-@pytest.mark.parametrize("text", [CAT, FIRST])
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        (CAT, "en"),
+        (FIRST, "ko"),
+        pytest.param(CAT, "ko", marks=pytest.mark.full),
+        pytest.param(FIRST, "en", marks=pytest.mark.full),
+    ],
+)
 def test_what_is_most_in_a_vector_is_said(
     page: Page, shipped: Running, text: str, language: str
 ) -> None:
@@ -352,7 +359,9 @@ def picture() -> str:
     return f"data:image/png;base64,{base64.b64encode(content.getvalue()).decode()}"
 
 
-@pytest.mark.parametrize("model", ["cifar10-cct-2-3x2", "digits"])
+@pytest.mark.parametrize(
+    "model", ["cifar10-cct-2-3x2", pytest.param("digits", marks=pytest.mark.full)]
+)
 def test_the_same_path_for_a_picture(page: Page, shipped: Running, model: str) -> None:
     """All eight steps on a picture of one's own; covering parts changes the answer."""
     image = picture()
@@ -388,8 +397,15 @@ def test_where_no_question_can_be_asked(page: Page, shipped: Running) -> None:
     page.wait("document.querySelector('.path-steps .step')")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("kind", ["text", "image"])
+@pytest.mark.parametrize(
+    ("kind", "scheme"),
+    [
+        ("text", "light"),
+        ("image", "dark"),
+        pytest.param("text", "dark", marks=pytest.mark.full),
+        pytest.param("image", "light", marks=pytest.mark.full),
+    ],
+)
 def test_small_and_named(page: Page, shipped: Running, kind: str, scheme: str) -> None:
     """At 320 pixels nothing overflows; what can be operated has a name and is large enough."""
     page.size(320, 700)
