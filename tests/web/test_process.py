@@ -22,6 +22,7 @@ from PIL import Image
 
 from manyheads.image_search.image_index import index
 from manyheads.project.paths import find_model
+from tests.cli.conftest import Call, call  # noqa: F401 - a fixture
 from tests.web.test_files import S, package
 
 COMMAND = (sys.executable, "-m", "manyheads", "serve", "--port", "0")
@@ -63,7 +64,9 @@ def process(*options: str, **environment: str) -> Iterator[tuple[subprocess.Pope
         found.stderr.close()
 
 
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "sign", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.full)]
+)
 def test_what_was_accepted_is_answered(sign: signal.Signals) -> None:
     """Of requests that wait when the signal comes; nothing new is accepted, the end is clean."""
     with process("multi30k-en-de") as (running, address):
@@ -114,27 +117,26 @@ def test_the_token_of_the_environment_and_of_a_file(tmp_path: Path) -> None:
         assert [each["name"] for each in found.json()["models"]] == ["digits"]
 
 
-def test_a_token_file_that_is_no_text(tmp_path: Path) -> None:
+def test_a_token_file_that_is_no_text(tmp_path: Path, call: Call) -> None:  # noqa: F811
     (tmp_path / "token").write_bytes(b"\xcc\xff")
-    assert "not ASCII" in failing("digits", "--token-file", str(tmp_path / "token"))
+    assert "not ASCII" in failing(call, "digits", "--token-file", str(tmp_path / "token"))
 
 
-def failing(*options: str) -> str:
-    found = subprocess.run(
-        [*COMMAND, *options], capture_output=True, text=True, timeout=PATIENCE, check=False
-    )
-    assert found.returncode == 2, found.stderr
-    return found.stderr
+def failing(call: Call, *options: str) -> str:  # noqa: F811
+    """What the command says when it does not begin to serve."""
+    found = call("serve", "--port", "0", *options)
+    assert found.code == 2, found.err
+    return found.err
 
 
-def test_mistakes() -> None:
+def test_mistakes(call: Call) -> None:  # noqa: F811
     """An address that others can reach, a port that is taken, a model that is none."""
-    assert "set MANYHEADS_TOKEN" in failing("--host", "0.0.0.0")
+    assert "set MANYHEADS_TOKEN" in failing(call, "--host", "0.0.0.0")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        assert "cannot listen" in failing("--port", port)
-    assert "There is no model 'multi30k'" in failing("multi30k")
-    assert "no index" in failing("digits", "--index", "nowhere").lower()
+        assert "cannot listen" in failing(call, "--port", port)
+    assert "There is no model 'multi30k'" in failing(call, "multi30k")
+    assert "no index" in failing(call, "digits", "--index", "nowhere").lower()
 
 
 def test_overload_is_refused_and_passes() -> None:

@@ -25,6 +25,7 @@ from manyheads.web import processes
 from manyheads.web.processes import ServerProcesses, counting
 from manyheads.web.served import ServedOptions
 from manyheads.web.settings import Settings
+from tests.cli.conftest import Call, call  # noqa: F401 - a fixture
 from tests.web.test_process import PATIENCE, alive, children, failing, process
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
@@ -119,42 +120,67 @@ def test_one_dies_under_load_and_all_end_well() -> None:
             httpx.get(address)
 
 
-def test_processes_end_with_the_one_that_started_them() -> None:
+def end_with_the_one_that_started_them(running: subprocess.Popen[str], address: str) -> None:
     """Also after `kill -9`; with a token as ever."""
+    assert httpx.get(f"{address}/metrics", timeout=60).status_code == 401
+    everybody = [pid for server in servers(running.pid) for pid in (server, *children(server))]
+    running.kill()
+    running.wait()
+    until(lambda: not any(map(alive, everybody)))
+
+
+@pytest.mark.full  # as at the end of the next test
+def test_processes_end_with_the_one_that_started_them() -> None:
     with process("digits", "--processes", "2", MANYHEADS_TOKEN="secret") as (running, address):
         until(lambda: len(servers(running.pid)) == 2)
-        assert httpx.get(f"{address}/metrics", timeout=60).status_code == 401
-        everybody = [pid for server in servers(running.pid) for pid in (server, *children(server))]
-        running.kill()
-        running.wait()
-        until(lambda: not any(map(alive, everybody)))
+        end_with_the_one_that_started_them(running, address)
+
+
+GLOSSARY = {"name": "a", "source_lang": "en", "target_lang": "de", "entries": "dog\tHund"}
 
 
 def test_a_glossary_of_all_processes() -> None:
     """What one process keeps, the others know: one is stopped while the other is asked.
 
-    A process that is started again has it too; it is gone when the server stops.
+    A process that is started again has it too. In the end all are killed.
     """
-    given = {"name": "a", "source_lang": "en", "target_lang": "de", "entries": "dog\tHund"}
-    with process("digits", "--processes", "2") as (running, address):
+    with (
+        process("digits", "--processes", "2", MANYHEADS_TOKEN="secret") as (running, address),
+        httpx.Client(base_url=address, timeout=PATIENCE) as client,
+    ):
+        client.headers = httpx.Headers(
+            {"Authorization": "Bearer secret", "Connection": "close"}  # another one may answer
+        )
         until(lambda: len(servers(running.pid)) == 2)
         first, other = servers(running.pid)
         os.kill(first, signal.SIGSTOP)
-        made = httpx.post(f"{address}/v2/glossaries", json=given, timeout=PATIENCE)
+        made = client.post("/v2/glossaries", json=GLOSSARY)
         os.kill(other, signal.SIGSTOP)
         os.kill(first, signal.SIGCONT)
         assert made.status_code == 201, made.text
-        where = f"{address}/v2/glossaries/{made.json()['glossary_id']}"
-        assert httpx.get(f"{where}/entries", timeout=PATIENCE).text == "dog\tHund"
+        where = f"/v2/glossaries/{made.json()['glossary_id']}"
+        assert client.get(f"{where}/entries").text == "dog\tHund"
         os.kill(other, signal.SIGKILL)
         until(lambda: len({*servers(running.pid)} - {first, other}) == 1)
         os.kill(first, signal.SIGSTOP)
-        assert httpx.get(where, timeout=PATIENCE).json() == made.json()
-        assert httpx.delete(where, timeout=PATIENCE).status_code == 204
+        assert client.get(where).json() == made.json()
+        assert client.delete(where).status_code == 204
         os.kill(first, signal.SIGCONT)
-    with process("digits", "--processes", "2") as (_, address):
-        found = httpx.get(f"{address}/v2/glossaries", timeout=PATIENCE)
-        assert found.json() == {"glossaries": []}
+        end_with_the_one_that_started_them(running, address)
+
+
+@pytest.mark.full
+def test_a_glossary_is_gone_when_the_server_stops() -> None:
+    for before in (1, 0):
+        with process("digits", "--processes", "2") as (running, address):
+            until(lambda: len(servers(running.pid)) == 2)
+            if before:
+                made = httpx.post(f"{address}/v2/glossaries", json=GLOSSARY, timeout=PATIENCE)
+                assert made.status_code == 201, made.text
+            found = httpx.get(f"{address}/v2/glossaries", timeout=PATIENCE)
+            assert len(found.json()["glossaries"]) == before
+            running.send_signal(signal.SIGTERM)
+            assert running.wait(PATIENCE) == 0
 
 
 def test_a_process_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,11 +211,11 @@ def test_a_process_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> No
     assert pauses == [1, 4, 9, 16, 25, 30, 30]
 
 
-def test_mistakes() -> None:
+def test_mistakes(call: Call) -> None:  # noqa: F811
     """Told before a process is started."""
-    assert "There is no model" in failing("multi30k", "--processes", "2")
-    assert "add --ray" in failing("digits", "--replicas", "2")
-    assert "leave out --processes" in failing("digits", "--ray", "--processes", "2")
+    assert "There is no model" in failing(call, "multi30k", "--processes", "2")
+    assert "add --ray" in failing(call, "digits", "--replicas", "2")
+    assert "leave out --processes" in failing(call, "digits", "--ray", "--processes", "2")
 
 
 def test_counts_of_a_killed_server_are_removed(
