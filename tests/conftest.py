@@ -30,7 +30,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 settings.register_profile(
     "new", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=False
 )
-settings.register_profile("same", settings.get_profile("new"), derandomize=True, database=None)
+settings.register_profile(
+    "same", settings.get_profile("new"), derandomize=True, database=None, max_examples=50
+)
 settings.load_profile("same")
 
 

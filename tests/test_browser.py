@@ -42,13 +42,14 @@ def test_a_browser_that_never_starts_says_why(
         raise AssertionError("it never starts")
 
 
-def test_a_page_that_is_replaced_is_waited_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize("times", [20, pytest.param(60, marks=pytest.mark.full)])
+def test_a_page_that_is_replaced_is_waited_for(tmp_path: Path, times: int) -> None:
     """Between two pages there is none to ask, which is an answer now and then: not yet true."""
     path = tmp_path / "page.html"
     path.write_text("<title>page</title>" + "<p>text</p>" * 2000, encoding="utf-8")
     with browser.browser(tmp_path / "profile") as page:
         page.visit(path.as_uri(), "document.title === 'page'")
-        for number in range(60):
+        for number in range(times):
             page.evaluate(f"void (location.search = '?{number}')")
             page.wait(f"location.search === '?{number}'")
     assert page.problems == []
