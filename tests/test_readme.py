@@ -1,7 +1,6 @@
 """Every command of the README runs as written, in both languages."""
 
 import ast
-import os
 import re
 import shlex
 import shutil
@@ -16,6 +15,7 @@ from PIL import Image
 from manyheads.project.base_recipe import read_recipe
 from manyheads.project.paths import find_recipe
 from tests import opus
+from tests.cli.conftest import Answer, Call, call  # noqa: F401 - a fixture
 from tests.hub import serving
 from tests.own_data.test_tables import sentences, table
 
@@ -34,8 +34,9 @@ def commands(page: str) -> list[list[str]]:
     return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("manyheads")]
 
 
+OPEN_SIZES = ("export",)  # which shapes that are checked, as they are here, would fix
 OF_RUNS = ("train", "evaluate", "serve", "compare")  # that the reader has
-ANSWERING = [call for call in commands("README.md") if call[0] not in OF_RUNS]
+ANSWERING = [words for words in commands("README.md") if words[0] not in OF_RUNS]
 # Answers that a person accepts, by the command without its quotation marks.
 ACCEPTED = {
     "translate I will call you back tomorrow.": "^Ich rufe dich morgen zurück.$",
@@ -50,7 +51,7 @@ ACCEPTED = {
     "search red heart --index images.index": r"\A +1 .*heart.png",
     "tag --model korean-spacing-lstm 이함수는리스트의길이를반환합니다.": "^이 함수는 리스트의",
 }
-TRAINING = [call for call in commands("README.md") if call[0] == "train"]
+TRAINING = [words for words in commands("README.md") if words[0] == "train"]
 
 
 def test_both_languages_show_the_same_commands() -> None:
@@ -60,8 +61,13 @@ def test_both_languages_show_the_same_commands() -> None:
     assert len(TRAINING) >= 5
 
 
-@pytest.mark.parametrize("call", ANSWERING, ids=" ".join)
-def test_a_command_answers(call: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", ANSWERING, ids=" ".join)
+def test_a_command_answers(
+    words: list[str],
+    call: Call,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """With the shipped models, from any folder."""
     image = tmp_path / "docs" / "images" / "seven.png"
     image.parent.mkdir(parents=True)
@@ -69,35 +75,36 @@ def test_a_command_answers(call: list[str], tmp_path: Path) -> None:
         shutil.copyfile(ROOT / "docs" / "images" / name, image.with_name(name))
     Image.new("RGB", (60, 40), "skyblue").save(tmp_path / "photo.jpg")  # the reader's own
     (tmp_path / "pairs.tsv").write_text(table(sentences(60)), encoding="utf-8")
-    before = [each for each in ANSWERING if each[0] == "index" and "--index" in call]
+    before = [each for each in ANSWERING if each[0] == "index" and "--index" in words]
     with serving() as hub:
         opus.write_random(tmp_path / "opus")
         hub.repositories["Helsinki-NLP/opus-mt-en-de"] = tmp_path / "opus"
-        here = {"HF_ENDPOINT": hub.address, "MANYHEADS_CACHE": str(tmp_path / "cache")}
-        for each in (*before, call):
-            done = subprocess.run(
-                [sys.executable, "-m", "manyheads", *each],
-                cwd=tmp_path,
-                env=os.environ | here,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            assert done.returncode == 0, done.stderr
-    assert done.stdout or call[0] == "index"
-    expected = ACCEPTED.get(" ".join(call))
-    assert expected is None or re.search(expected, done.stdout), done.stdout
+        monkeypatch.setenv("HF_ENDPOINT", hub.address)
+        monkeypatch.setenv("MANYHEADS_CACHE", str(tmp_path / "cache"))
+        for each in (*before, words):
+            answer = started(each, tmp_path) if words[0] in OPEN_SIZES else call(*each)
+            assert answer.code == 0, answer.err
+    assert answer.out or words[0] == "index"
+    expected = ACCEPTED.get(" ".join(words))
+    assert expected is None or re.search(expected, answer.out), answer.out
+
+
+def started(words: list[str], folder: Path) -> Answer:
+    """The command in a process of its own."""
+    command = [sys.executable, "-m", "manyheads", *words]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return Answer(done.returncode, done.stdout, done.stderr)
 
 
 def test_the_first_commands_are_among_them() -> None:
     """Whose answers are judged."""
-    assert ACCEPTED.keys() <= {" ".join(call) for call in ANSWERING}
+    assert ACCEPTED.keys() <= {" ".join(words) for words in ANSWERING}
 
 
-@pytest.mark.parametrize("call", TRAINING, ids=" ".join)
-def test_a_training_command_is_a_valid_recipe(call: list[str]) -> None:
+@pytest.mark.parametrize("words", TRAINING, ids=" ".join)
+def test_a_training_command_is_a_valid_recipe(words: list[str]) -> None:
     """Its recipe is shipped and its changes are allowed; some names stand for the reader's own."""
-    _, recipe, *rest = call
+    _, recipe, *rest = words
     changes = [part for part in rest if "=" in part]
     name = "multi30k-en-de-tiny" if recipe in ("my.toml", "mine.toml") else recipe
     read_recipe(find_recipe(name), changes)

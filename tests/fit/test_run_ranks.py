@@ -27,7 +27,7 @@ from tests.made import (
 from tests.remarks import remarks
 
 SECONDS = 240
-STEPS = 400
+STEPS = 200
 linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
 
 
@@ -39,7 +39,7 @@ def recipe(tmp_path: Path) -> Path:
     text = text.replace("steps = 60", f"steps = {STEPS}").replace(
         "save_every = 20", "save_every = 5"
     )
-    text = text.replace("validate_every = 30", "validate_every = 200")
+    text = text.replace("validate_every = 30", f"validate_every = {STEPS}")
     return write_recipe(tmp_path / "recipe.toml", text, tmp_path)
 
 
@@ -120,10 +120,11 @@ def test_a_lost_rank_is_replaced(recipe: Path, tmp_path: Path) -> None:
     # Rank 0 says so, unless torchrun ends it before it has noticed.
     assert "Rank 0 of 2 stops: rank 1 (process " in printed or "exitcode: -9" in printed
     assert printed.count("parameters, threads: 1, 2 ranks (ddp)") == 2
-    assert printed.count("step 400: val_bleu") == 1
+    assert printed.count(f"step {STEPS}: val_bleu") == 1
     assert_whole(out)
 
 
+@pytest.mark.full  # tests/train/test_ranks.py does both without torchrun
 @linux
 def test_both_ranks_stop_and_one_process_goes_on(recipe: Path, tmp_path: Path) -> None:
     """SIGTERM to torchrun, as of a queue whose time is up."""
