@@ -175,7 +175,7 @@ def seconds(
     One that takes no longer than `enough` is measured once.
     """
     text = begin + again * (size // len(again)) + "\x01"
-    times = []
+    times: list[float] = []
     while len(times) < 3 and (not times or times[-1] > enough):
         start = time.process_time()
         expression.apply(text)
