@@ -1,6 +1,7 @@
 """manyheads look --instead and --why, --without, and manyheads heads."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from PIL import Image
 
 from tests.cli.conftest import Call
+from tests.made import numbers, write_lines
 from tests.schema import errors
 
 SEVEN = Path(__file__).parents[2] / "docs" / "images" / "seven.png"
@@ -192,19 +194,43 @@ def test_tables_in_the_terminal(call: Call) -> None:
     assert "together" in answer.out
 
 
-def test_what_heads_are_worth(call: Call, tmp_path: Path) -> None:
+FEW = ["A man is riding a bicycle.", "Two dogs are running."]
+WENIGE = ["Ein Mann fährt auf einem Fahrrad.", "Zwei Hunde rennen."]
+# Of four words and more, which BLEU counts.
+NUMBERS = [each for each in zip(*numbers(60, 5), strict=True) if len(each[0].split()) >= 4][:10]
+
+
+@pytest.mark.parametrize(
+    ("model", "pairs", "heads", "levels"),
+    [
+        (None, tuple(zip(*NUMBERS, strict=True)), 6, [1, 2, 3, 4, 5, 6]),
+        pytest.param(
+            "multi30k-en-de", (FEW, WENIGE), 48, [*range(6, 49, 6)], marks=pytest.mark.full
+        ),
+    ],
+    ids=["small", "shipped"],
+)
+def test_what_heads_are_worth(
+    call: Call,
+    tmp_path: Path,
+    translator: Path,
+    model: str | None,
+    pairs: tuple[Sequence[str], Sequence[str]],
+    heads: int,
+    levels: list[int],
+) -> None:
     """Every head once, the least loss first; without all of them the model is worse."""
-    (tmp_path / "few.en").write_text("A man is riding a bicycle.\nTwo dogs are running.\n")
-    (tmp_path / "few.de").write_text("Ein Mann fährt auf einem Fahrrad.\nZwei Hunde rennen.\n")
-    answer = call("heads", "multi30k-en-de", "--data", tmp_path / "few", "--json")
+    for language, lines in zip(("en", "de"), pairs, strict=True):
+        write_lines(tmp_path / f"few.{language}", lines)
+    answer = call("heads", model or translator, "--data", tmp_path / "few", "--json")
     assert answer.code == 0, answer.err
     found = json.loads(answer.out)
-    assert found["examples"] == 2
+    assert found["examples"] == len(pairs[0])
     losses = [each["loss"] for each in found["heads"]]
-    assert len({each["site"] for each in found["heads"]}) == len(losses) == 48
+    assert len({each["site"] for each in found["heads"]}) == len(losses) == heads
     assert [each["value"] for each in losses] == sorted(each["value"] for each in losses)
     assert all(each["low"] <= each["value"] <= each["high"] for each in losses)
-    assert [each["heads"] for each in found["without"]] == list(range(6, 49, 6))
+    assert [each["heads"] for each in found["without"]] == levels
     assert found["without"][-1]["score"]["value"] < found["score"]["value"]
 
 
