@@ -4,6 +4,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests import language
+from tests.shared_folders import made_once
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -17,3 +20,13 @@ def exported(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
         timeout=280,
         check=False,
     )
+
+
+def exported_language(kind: str) -> Path:
+    """A copy of one of `tests.language` with its ONNX graph, made once a test run."""
+
+    def make(base: Path) -> None:
+        done = exported(language.trained(kind), "--to", "onnx", "--out", base / "model")
+        assert done.returncode == 0, done.stderr
+
+    return made_once(f"onnx-{kind}", make) / "model"

@@ -20,18 +20,16 @@ from manyheads.predict.task_pipeline import pipeline_of
 from manyheads.tasks.generate.predictor import Generator
 from manyheads.tasks.generate.task import Completion
 from tests import language
-from tests.exports import exported
+from tests.exports import exported, exported_language
 
 # Several of one length, and none of the export's two.
 PROMPTS = ["eins", "zwei", "drei", "", "vier fünf sechs", "acht neun zehn eins zwei"]
 
 
 @pytest.fixture(scope="module")
-def generators(tmp_path_factory: pytest.TempPathFactory) -> tuple[Generator, Generator]:
+def generators() -> tuple[Generator, Generator]:
     """A language model on torch and on ONNX Runtime."""
-    out = tmp_path_factory.mktemp("onnx") / "generate"
-    done = exported(language.trained("generate"), "--to", "onnx", "--out", out)
-    assert done.returncode == 0, done.stderr
+    out = exported_language("generate")
     models = (manyheads.load(out, engine=name) for name in ("torch", "onnx"))
     first, second = (each for each in models if isinstance(each, Generator))
     return first, second
@@ -137,6 +135,7 @@ def test_bad_input(generators: tuple[Generator, Generator]) -> None:
         model(torch.full((1, 2), 5), None, None)
 
 
+@pytest.mark.full  # as of a classifier
 def test_one_file(tmp_path: Path) -> None:
     path = tmp_path / "words.onnx"
     done = exported(language.trained("generate"), "--to", "onnx", "--out", path, "--text", "eins")

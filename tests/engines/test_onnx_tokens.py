@@ -9,9 +9,11 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 import manyheads
+from manyheads.asks.export_request import ParityRequest
 from manyheads.engine_export import export
-from manyheads.errors import UsageError
+from manyheads.errors import DataError, ManyheadsError, UsageError
 from manyheads.measure.stored_model import evaluate
+from manyheads.predict.task_pipeline import pipeline_of
 from manyheads.project.base_recipe import read_recipe
 from manyheads.tasks.embed.predictor import Embedder
 from manyheads.tasks.fill.predictor import MaskFiller
@@ -19,7 +21,7 @@ from manyheads.tasks.read.predictor import Reader
 from manyheads.tasks.tag.predictor import WordSpacer
 from tests import language
 from tests.convert.test_convert_encoders import convert
-from tests.exports import exported
+from tests.exports import exported, exported_language
 from tests.made import CLASSIFY, READ, half, run, trained, write_halves, write_recipe
 
 TEXTS = ["eins zwei", "acht", "", "drei vier fünf sechs sieben acht neun zehn eins zwei drei"]
@@ -32,6 +34,22 @@ def export_copy(model: Path, out: Path, *options: str) -> tuple[Any, Any, dict[s
     report = json.loads((out / "engines" / "onnx" / "parity.json").read_text())
     ours, theirs = (manyheads.load(out, engine=name) for name in ("torch", "onnx"))
     return ours, theirs, report
+
+
+def gate(models: tuple[Any, Any], **given: Any) -> dict[str, Any]:
+    """What the export compares before it keeps anything, here of what it has kept."""
+    pipeline = pipeline_of(models[0].folder.recipe)
+    found: dict[str, Any] = pipeline.parity(*models, ParityRequest(**given)).to_json()
+    return found
+
+
+@pytest.fixture(scope="module")
+def fillers() -> tuple[MaskFiller, MaskFiller]:
+    """A model that fills blanks, on torch and on ONNX Runtime."""
+    out = exported_language("fill")
+    models = (manyheads.load(out, engine=name) for name in ("torch", "onnx"))
+    first, second = (each for each in models if isinstance(each, MaskFiller))
+    return first, second
 
 
 def agree(report: dict[str, Any], compared: str, metric: str | None) -> None:
@@ -49,11 +67,11 @@ def scores(model: Any) -> dict[str, float]:
     return {name: each["value"] for name, each in evaluate(model)["all"].items()}
 
 
-def test_blanks_are_filled_as_on_torch(tmp_path: Path) -> None:
-    ours, theirs, report = export_copy(language.trained("fill"), tmp_path / "fill")
+def test_blanks_are_filled_as_on_torch(fillers: tuple[MaskFiller, MaskFiller]) -> None:
+    ours, theirs = fillers
+    report = json.loads((ours.folder.path / "engines" / "onnx" / "parity.json").read_text())
     agree(report, "logits", "accuracy")
     assert report["inputs"] == 8
-    assert isinstance(ours, MaskFiller)
     for text in ("eins <mask>", "<mask>", "<mask> zwei drei vier <mask> sechs sieben"):
         for one, other in zip(ours.fill(text), theirs.fill(text), strict=True):
             assert [each.token for each in one] == [each.token for each in other]
@@ -62,6 +80,7 @@ def test_blanks_are_filled_as_on_torch(tmp_path: Path) -> None:
     assert scores(theirs) == pytest.approx(scores(ours), abs=1e-3)
 
 
+@pytest.mark.full  # as blanks are filled: an output per token
 def test_texts_are_tagged_as_on_torch(tmp_path: Path) -> None:
     ours, theirs, report = export_copy(language.trained("tag-encoder"), tmp_path / "tag")
     agree(report, "logits", "f1")
@@ -71,7 +90,22 @@ def test_texts_are_tagged_as_on_torch(tmp_path: Path) -> None:
     assert scores(theirs) == pytest.approx(scores(ours), abs=1e-3)
 
 
-def test_texts_without_right_answers(tmp_path: Path) -> None:
+def test_texts_without_right_answers(fillers: tuple[MaskFiller, MaskFiller]) -> None:
+    report = gate(fillers, texts=("eins zwei", "drei"))
+    agree(report, "logits", None)
+    assert (report["data"], report["inputs"]) == ("texts given", 2)
+
+
+def test_inputs_that_cannot_be_compared(fillers: tuple[MaskFiller, MaskFiller]) -> None:
+    """The export ends with them, and keeps nothing."""
+    with pytest.raises(ManyheadsError, match=r"nothing-here\.txt"):
+        gate(fillers, data="nothing-here.txt")
+    with pytest.raises(DataError, match="texts given: no line has at most"):
+        gate(fillers, texts=("eins " * 300,))
+
+
+@pytest.mark.full
+def test_an_export_with_texts_without_right_answers(tmp_path: Path) -> None:
     model = language.trained("fill")
     *_, report = export_copy(model, tmp_path / "fill", "--text", "eins zwei", "--text", "drei")
     agree(report, "logits", None)
@@ -90,9 +124,11 @@ def refused(model: Path, out: Path, *options: str) -> str:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--data", "nothing-here.txt"), "nothing-here.txt"),
+        pytest.param(("--data", "nothing-here.txt"), "nothing-here.txt", marks=pytest.mark.full),
         (("--text", ""), "--text is empty"),
-        (("--text", "eins " * 300), "texts given: no line has at most"),
+        pytest.param(
+            ("--text", "eins " * 300), "texts given: no line has at most", marks=pytest.mark.full
+        ),
         (("--quantization", "int8"), "onnx has float32"),
         (("--to", "openvino"), "the targets ctranslate2 and onnx"),
     ],
@@ -119,8 +155,8 @@ def test_lines_are_read_as_on_torch(tmp_path: Path) -> None:
     for some in (images[:1], images):
         assert theirs(cast(Any, some)) == ours(cast(Any, some))
     assert scores(theirs) == pytest.approx(scores(ours), abs=1e-3)
-    said = refused(trained("reader"), tmp_path / "out", "--text", "one")
-    assert "is for models that read texts: give lines as" in said
+    with pytest.raises(UsageError, match="is for models that read texts: give lines as"):
+        gate((ours, theirs), texts=("one",))
 
 
 def test_the_widest_line_fits_the_graph(tmp_path: Path) -> None:
@@ -146,7 +182,8 @@ def test_vectors_are_those_of_torch(tmp_path: Path) -> None:
         )
     with pytest.raises(UsageError, match="`engine='torch'`"):
         theirs.embed_tokens(images)
-    assert "The data of this model are not here" in refused(model, tmp_path / "none")
+    with pytest.raises(ManyheadsError, match="The data of this model are not here"):
+        gate((ours, theirs))
 
 
 def test_a_task_without_a_comparison_is_refused_at_once(tmp_path: Path) -> None:

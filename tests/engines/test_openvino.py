@@ -39,6 +39,7 @@ def exported_classifier(
     assert done.returncode == 0, done.stderr
     made = json.loads(done.stdout)
     assert made["quantization"] == request.param
+    assert made["parity"]["inputs"] == 8
     assert ("calibrated on 20 images" in str(made["remarks"])) == (request.param == "int8")
     return request.param, folder / "out"
 
@@ -58,25 +59,29 @@ def test_answers_as_torch(exported_classifier: tuple[str, Path]) -> None:
     assert TELEMETRY not in sys.modules
 
 
+@pytest.mark.parametrize(
+    ("photos", "used", "measured"),
+    [
+        (0, "4 images of the validation data, measured on the others", 4),
+        pytest.param(1, "1 images", 8, marks=pytest.mark.full),  # as of the 20 above
+    ],
+)
 def test_the_gate_measures_on_other_images_than_int8_was_calibrated_on(
-    classifier: Path, tmp_path: Path
+    classifier: Path, tmp_path: Path, photos: int, used: str, measured: int
 ) -> None:
     """Of the 8 validation images, 4 each; those of a folder leave all 8 for the gate."""
-    (tmp_path / "photos").mkdir()
-    half(0, 1).save(tmp_path / "photos" / "one.png")
-    for options, used, measured in (
-        ([], "4 images of the validation data, measured on the others", 4),
-        (["--calibrate", str(tmp_path / "photos")], "1 images", 8),
-    ):
-        out = tmp_path / f"out-{measured}"
-        done = exported(
-            *(classifier, "--to", "openvino", "--out", out, "--json"),
-            *("--quantization", "int8", "--force", *options),
-        )
-        assert done.returncode == 0, done.stderr
-        made = json.loads(done.stdout)
-        assert made["parity"]["inputs"] == measured
-        assert f"model: int8, calibrated on {used}" in made["remarks"]
+    options = ["--calibrate", str(tmp_path / "photos")] if photos else []
+    if photos:
+        (tmp_path / "photos").mkdir()
+        half(0, 1).save(tmp_path / "photos" / "one.png")
+    done = exported(
+        *(classifier, "--to", "openvino", "--out", tmp_path / "out", "--json"),
+        *("--quantization", "int8", "--force", *options),
+    )
+    assert done.returncode == 0, done.stderr
+    made = json.loads(done.stdout)
+    assert made["parity"]["inputs"] == measured
+    assert f"model: int8, calibrated on {used}" in made["remarks"]
 
 
 def test_examples_that_were_used_are_not_compared() -> None:
