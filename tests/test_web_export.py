@@ -121,6 +121,19 @@ def test_dates(files: Path, tmp_path: Path) -> None:
         _offline(page, origin)
 
 
+def test_a_translation_that_repeats_itself_ends(
+    files: Path, tmp_path: Path, translator: Path
+) -> None:
+    """As soon as in the library: of a text of bytes, which a small model has never seen."""
+    model: Any = manyheads.load(translator)
+    texts = ["two seven one", *ODD[:3], "nine " * 30]
+    folder = _page(str(translator), files, tmp_path / "web", "--text", "nine")
+    with opened(folder, tmp_path / "profile") as (page, _):
+        expected = [best.text for best, *_ in model.translate(texts, beams=1)]
+        assert max(len(each.split()) for each in expected) > model.folder.recipe.decode.max_loop
+        assert answers(page, texts) == expected
+
+
 def test_digits(files: Path, tmp_path: Path) -> None:
     model: Any = manyheads.load("digits")
     generator = np.random.default_rng(3)

@@ -89,7 +89,8 @@ def _decode(folder: ModelFolder, decode: DecodeConfig) -> dict[str, Any]:
     for name, neutral in NEUTRAL.items():
         if getattr(decode, name) != neutral:
             raise _refusal(folder, f"decode.{name} is {getattr(decode, name)}, and the page has no")
-    return {name: getattr(decode, name) for name in ("banned", "forced_end", "max_length")}
+    kept = ("banned", "forced_end", "max_length", "max_loop")
+    return {name: getattr(decode, name) for name in kept}
 
 
 def tokenizer_tables(folder: ModelFolder, tokenizer: Any) -> dict[str, Any]:

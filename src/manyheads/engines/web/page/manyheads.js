@@ -1,6 +1,7 @@
 // Runs an exported model with onnxruntime-web: `const model = await load(); await model.answer(...)`.
 
 import * as ort from "./ort/ort.wasm.min.mjs";
+import { allowed, loops } from "./loops.js";
 import { decodeImage, toInput } from "./pixels.js";
 import { Tokenizer } from "./tokenizer.js";
 
@@ -60,7 +61,7 @@ class Writer extends Model {
   }
 
   // Greedy search: the most likely token at each step, behind a prefix.
-  async write(source, limit, prefix = []) {
+  async write(source, limit, loop, prefix = []) {
     const { ids, graphs, decode } = this.about;
     const read = await this.sessions.encoder.run(source);
     const [, heads, , size] = read.source_keys_0.dims;
@@ -78,7 +79,8 @@ class Writer extends Model {
       else {
         const last = decode.forced_end && written.length === limit - 1;
         const room = limit - (decode.forced_end ? 1 : 0) - written.length;
-        token = last && state === 0 ? ids.end : this.best(scores, state, room);
+        const ends = last || loops(written, loop);
+        token = ends && state === 0 ? ids.end : this.best(scores, state, room);
       }
       if (token === ids.end) break;
       written.push(token);
@@ -125,7 +127,8 @@ class Translator extends Writer {
     const tokens = [...this.source.encode(text), ids.end];
     if (tokens.length > most) throw new Error(`The text has ${tokens.length} tokens, and may have ${most}.`);
     const source = new ort.Tensor("int64", BigInt64Array.from(tokens.map(BigInt)), [1, tokens.length]);
-    return this.write({ source }, decode.max_length ?? 2 * tokens.length + 16);
+    const limit = decode.max_length ?? 2 * tokens.length + 16;
+    return this.write({ source }, limit, allowed(tokens, decode.max_loop));
   }
 }
 
@@ -133,7 +136,8 @@ class Captioner extends Writer {
   async answer(given, language = this.about.languages[0]?.code) {
     const token = this.about.languages.find(({ code }) => code === language)?.token;
     const prefix = token === undefined ? [] : [token];
-    const limit = (this.about.decode.max_length ?? 128) + prefix.length;
-    return this.write({ images: await this.image(given) }, limit, prefix);
+    const { decode } = this.about;
+    const limit = (decode.max_length ?? 128) + prefix.length;
+    return this.write({ images: await this.image(given) }, limit, decode.max_loop, prefix);
   }
 }
