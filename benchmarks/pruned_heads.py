@@ -7,8 +7,7 @@ lowest, given those that are gone. Then the model goes on from its shipped weigh
 recipe with fewer steps, once whole and once without the first N heads: their outputs are zero in
 every forward pass, so that nothing flows back to them. All are trained equally and none by its
 score: the last weights count. BLEU of val and test_2018 together, beam 4, against the whole model
-retrained, by paired bootstrap. What is in the folder, order and
-trainings, is not made again.
+retrained, by paired bootstrap. What is in the folder, order and trainings, is not made again.
 """
 
 import argparse
@@ -17,13 +16,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import torch
-import torch.nn.functional as F
-
 from manyheads import Translator, load, train
-from manyheads.data.batching.batches import pad
 from manyheads.data.text.corpus import read_parallel
-from manyheads.labs.shipped_models import network, pairs, translator
+from manyheads.labs.experiments.pruning_lab import Head, loss_without
+from manyheads.labs.shipped_models import network
 from manyheads.measure.bootstrap import compare
 from manyheads.measure.text_metrics import TEXT_METRICS, Statistics
 from manyheads.nn.editing.edits import edit
@@ -31,40 +27,28 @@ from manyheads.project.paths import data_root
 
 MODEL = "multi30k-en-de"
 SETS = ("val", "test_2018_flickr")
-Head = tuple[int, int]  # layer and head, from 1
 
 
 @contextmanager
 def without(heads: Sequence[Head]) -> Iterator[None]:
     """Take heads of the encoder out."""
     with edit() as changes:
-        for layer, head in heads:
-            changes.head("encoder", layer, "self", head).zero()
+        for head in heads:
+            changes.head(*head).zero()
         yield
 
 
-@torch.no_grad()
 def ordered(count: int) -> list[Head]:
     """List all heads of the encoder in the order in which they go."""
-    both, tokenizers = pairs(MODEL, "train", count, None), translator(MODEL).tokenizers
-    model, config = network(MODEL), network(MODEL).config
-    sources = tokenizers.source.encode([source for source, _ in both])
-    targets = tokenizers.target.encode([target for _, target in both])
-    source = pad([[*each, config.end] for each in sources], config.pad)
-    target = pad([[config.start, *each, config.end] for each in targets], config.pad)
-
-    def loss(heads: Sequence[Head]) -> float:
-        with without(heads):
-            logits = model(source, target[:, :-1]).flatten(0, 1)
-        return float(F.cross_entropy(logits, target[:, 1:].flatten(), ignore_index=config.pad))
-
-    left = [(n, h) for n in range(1, config.encoder_layers + 1) for h in range(1, config.heads + 1)]
+    config, loss = network(MODEL).config, loss_without(MODEL, count, None)
+    layers, heads = range(1, config.encoder_layers + 1), range(1, config.heads + 1)
+    left: list[Head] = [("encoder", n, "self", h) for n in layers for h in heads]
     gone: list[Head] = []
     while left:
         losses = {head: loss([*gone, head]) for head in left}
         gone.append(min(losses, key=losses.__getitem__))
         left.remove(gone[-1])
-        print(f"{len(gone):2} gone: layer {gone[-1][0]} head {gone[-1][1]}, {losses[gone[-1]]:.4f}")
+        print(f"{len(gone):2} gone: layer {gone[-1][1]} head {gone[-1][3]}, {losses[gone[-1]]:.4f}")
     return gone
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from manyheads.tasks.generate.predictor import Generator
 from tests import language
 from tests.cli.conftest import Call
 from tests.exports import exported_language
@@ -117,7 +118,7 @@ def test_generate_on_an_engine(call: Call, models: dict[str, Path]) -> None:
     missing = call("generate", "--model", models["generate"], "--engine", "onnx", "eins")
     assert missing.code == 1
     assert "manyheads export" in missing.err
-    out = exported_language("generate")
+    out = exported_language("generate", Generator)[0].folder.path
     for options in ([], ["--beam", "3"], ["--sample", "--seed", "4"]):
         verb = ("generate", "--model", out, *options, "eins", "zwei drei")
         found = call(*verb, "--engine", "onnx")

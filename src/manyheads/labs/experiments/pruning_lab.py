@@ -1,5 +1,7 @@
 """T9, T14: how many heads of each kind of attention can go without retraining."""
 
+from collections.abc import Callable, Iterable
+
 import torch
 import torch.nn.functional as F
 
@@ -19,23 +21,33 @@ PUBLISHED = "about 30 / about 30 / breaks down"
 Head = tuple[str, int, str, int]
 
 
-@torch.no_grad()
-def importance(name: str, heads: list[Head], size: Size, root: str | None) -> dict[Head, float]:
-    """Loss of the reference translations of training sentences without each head, nats a token."""
-    both, tokenizers = pairs(name, "train", size.ordered, root), translator(name).tokenizers
+def loss_without(name: str, count: int, root: str | None) -> Callable[[Iterable[Head]], float]:
+    """Return what measures the loss of training sentences' references, nats a token.
+
+    Args:
+        name: of a shipped translator.
+        count: training sentences.
+        root: of the data.
+
+    Returns:
+        Of some heads, the loss without them.
+    """
+    both, tokenizers = pairs(name, "train", count, root), translator(name).tokenizers
     model, config = network(name), network(name).config
     sources = tokenizers.source.encode([source for source, _ in both])
     targets = tokenizers.target.encode([target for _, target in both])
     source = pad([[*each, config.end] for each in sources], config.pad)
     target = pad([[config.start, *each, config.end] for each in targets], config.pad)
-    found = {}
-    for head in heads:
+
+    @torch.no_grad()
+    def loss(heads: Iterable[Head]) -> float:
         with edit() as changes:
-            changes.head(*head).zero()
+            for head in heads:
+                changes.head(*head).zero()
             logits = model(source, target[:, :-1]).flatten(0, 1)
-        loss = F.cross_entropy(logits, target[:, 1:].flatten(), ignore_index=config.pad)
-        found[head] = float(loss)
-    return found
+        return float(F.cross_entropy(logits, target[:, 1:].flatten(), ignore_index=config.pad))
+
+    return loss
 
 
 def measure(name: str, size: Size, root: str | None) -> Measured:
@@ -52,12 +64,12 @@ def measure(name: str, size: Size, root: str | None) -> Measured:
         return [round(chrf.value(row), 2) for row in chrf.rows]
 
     found: Measured = {"heads": {}, "order": {}, "scores": {}}
-    whole = score([])
+    whole, loss = score([]), loss_without(name, size.ordered, root)
     for (stack, kind), title in zip(KINDS, NAMES, strict=True):
         layers = range(1, getattr(config, f"{stack}_layers") + 1)
         heads = [(stack, n, kind, h) for n in layers for h in range(1, config.heads + 1)]
-        worth = importance(name, heads, size, root)
-        order = sorted(heads, key=lambda head, of=worth: of[head])  # type: ignore[misc]
+        worth = {head: loss([head]) for head in heads}
+        order = sorted(heads, key=worth.__getitem__)
         found["heads"][title] = len(heads)
         found["order"][title] = [f"layer {n} head {h}" for _, n, _, h in order]
         found["scores"][title] = {"0": whole} | {
