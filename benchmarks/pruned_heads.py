@@ -1,13 +1,14 @@
 """How many encoder heads can go, after equal retraining: the shipped multi30k-en-de.
 
-    python -m benchmarks.pruned_heads --out runs/pruned [--without 12 8 14] [--steps 150]
+    python -m benchmarks.pruned_heads --out runs/pruned [--without 12 8 14] [--by gates]
 
 Heads go one by one, each time the one without which the loss of training sentences' references is
-lowest, given those that are gone. Then the model goes on from its shipped weights, by its own
-recipe with fewer steps, once whole and once without the first N heads: their outputs are zero in
-every forward pass, so that nothing flows back to them. All are trained equally and none by its
-score: the last weights count. BLEU of val and test_2018 together, beam 4, against the whole model
-retrained, by paired bootstrap. What is in the folder, order and trainings, is not made again.
+lowest, given those that are gone; or in the order in which learned gates close (`head_gates`). Then
+the model goes on from its shipped weights, by its own recipe with fewer steps, once whole and once
+without the first N heads: their outputs are zero in every forward pass, so that nothing flows back
+to them. All are trained equally and none by its score: the last weights count. BLEU of val and
+test_2018 together, beam 4, against the whole model retrained, by paired bootstrap. What is in the
+folder, order and trainings, is not made again.
 """
 
 import argparse
@@ -16,9 +17,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from benchmarks.head_gates import closing_order
 from manyheads import Translator, load, train
 from manyheads.data.text.corpus import read_parallel
-from manyheads.labs.experiments.pruning_lab import Head, loss_without
+from manyheads.labs.experiments.pruning_lab import Head, loss_without, training_tokens
 from manyheads.labs.shipped_models import network
 from manyheads.measure.bootstrap import compare
 from manyheads.measure.text_metrics import TEXT_METRICS, Statistics
@@ -38,11 +44,34 @@ def without(heads: Sequence[Head]) -> Iterator[None]:
         yield
 
 
-def ordered(count: int) -> list[Head]:
-    """List all heads of the encoder in the order in which they go."""
-    config, loss = network(MODEL).config, loss_without(MODEL, count, None)
+def every_head() -> list[Head]:
+    """List the heads of the encoder."""
+    config = network(MODEL).config
     layers, heads = range(1, config.encoder_layers + 1), range(1, config.heads + 1)
-    left: list[Head] = [("encoder", n, "self", h) for n in layers for h in heads]
+    return [("encoder", n, "self", h) for n in layers for h in heads]
+
+
+def by_gates(steps: int, rows: int = 64, most: float = 0.1) -> list[Head]:
+    """List all heads in the order in which learned gates close; the trained weights are dropped."""
+    source, target = training_tokens(MODEL, steps * rows, None)
+    model, no_token = load(MODEL, Translator).model.train(), network(MODEL).config.pad
+
+    def loss(step: int) -> Tensor:
+        chosen = slice(step, None, steps)  # from all over the file
+        read, written = (
+            each[chosen, : int(each[chosen].ne(no_token).sum(dim=1).max())]
+            for each in (source, target)
+        )
+        logits = model(read, written[:, :-1]).flatten(0, 1)
+        return F.cross_entropy(logits, written[:, 1:].flatten(), ignore_index=no_token)
+
+    torch.manual_seed(1)
+    return closing_order(every_head(), model.parameters(), loss, steps, most)
+
+
+def by_loss(count: int) -> list[Head]:
+    """List all heads in the order in which they go by the loss of some training sentences."""
+    loss, left = loss_without(MODEL, count, None), every_head()
     gone: list[Head] = []
     while left:
         losses = {head: loss([*gone, head]) for head in left}
@@ -68,14 +97,18 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="where the retrained models are")
     parser.add_argument("--without", type=int, nargs="+", default=[12, 8, 14])
     parser.add_argument("--steps", type=int, default=150)
-    parser.add_argument("--sentences", type=int, default=300, help="for the order")
+    parser.add_argument("--by", choices=("loss", "gates"), default="loss", help="the order")
+    parser.add_argument("--sentences", type=int, default=300, help="for the order by loss")
+    parser.add_argument("--gate-steps", type=int, default=400, help="for the order by gates")
     parser.add_argument("--change", nargs="*", default=[], help="of the recipe, for all alike")
     asked = parser.parse_args()
     kept = asked.out / "order.json"
     if not kept.exists():
         kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(json.dumps(ordered(asked.sentences)), encoding="utf-8")
-    order: list[Head] = json.loads(kept.read_text(encoding="utf-8"))
+        gates = asked.by == "gates"
+        order = by_gates(asked.gate_steps) if gates else by_loss(asked.sentences)
+        kept.write_text(json.dumps(order), encoding="utf-8")
+    order = json.loads(kept.read_text(encoding="utf-8"))
     changes = [
         *(f"start.{part}={MODEL}" for part in ("encoder", "decoder")),
         f"train.steps={asked.steps}",

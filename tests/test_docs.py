@@ -31,16 +31,19 @@ def defined() -> set[str]:
             if isinstance(node, ast.Name):
                 names.add(node.id)
             elif isinstance(node, ast.ClassDef):
-                parents[node.name] = {each.id for each in node.bases if isinstance(each, ast.Name)}
-                own[node.name] = {
+                bases = {each.id for each in node.bases if isinstance(each, ast.Name)}
+                parents[node.name] = parents.get(node.name, set()) | bases
+                own[node.name] = own.get(node.name, set()) | {
                     part.name if isinstance(part, ast.FunctionDef) else part.attr
                     for part in ast.walk(node)
                     if isinstance(part, ast.FunctionDef)
                     or (isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store))
                 }
 
-    def members(name: str) -> set[str]:
-        return own.get(name, set()).union(*map(members, parents.get(name, ())))
+    def members(name: str, *below: str) -> set[str]:
+        # Two classes of one name may inherit from each other's.
+        above = parents.get(name, set()) - {name, *below}
+        return own.get(name, set()).union(*(members(each, name, *below) for each in above))
 
     return names | own.keys() | {f"{name}.{each}" for name in own for each in members(name)}
 

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import io
 import json
+import sqlite3
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi.testclient import TestClient
 from jsonschema import Draft202012Validator
 from PIL import Image, ImageDraw, ImageFont
 
@@ -563,6 +565,17 @@ def test_glossaries_of_replicas() -> None:
     answer = asyncio.run(ask())
     assert answer.status_code == 501, answer.text
     assert "several replicas" in answer.json()["detail"]
+
+
+def test_glossaries_end_with_the_server() -> None:
+    """Their database is open while the application runs, and closed behind it."""
+    settings = Settings()
+    app = create_app(ServedOptions(("digits",)).make(settings.limits), settings)
+    with TestClient(app, base_url="http://localhost") as client:
+        assert client.get("/v2/glossaries").json() == {"glossaries": []}
+        kept = app.app.state.glossaries  # type: ignore[attr-defined]
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        list(kept)
 
 
 def test_images_may_be_data_urls(shipped: Running) -> None:

@@ -58,7 +58,9 @@ def create_app(served: Served, settings: Settings) -> Guard:
     """Make the application; it loads models when it starts and finishes its work when it stops."""
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        if settings.glossaries is not None:
+            app.state.glossaries = Glossaries(settings.glossaries)
         loading = asyncio.create_task(served.start())
         try:
             yield
@@ -67,6 +69,8 @@ def create_app(served: Served, settings: Settings) -> Guard:
             loading.cancel()
             await asyncio.gather(loading, return_exceptions=True)
             await served.close()
+            if settings.glossaries is not None:
+                app.state.glossaries.close()
 
     app = FastAPI(
         title="Manyheads",
@@ -79,8 +83,6 @@ def create_app(served: Served, settings: Settings) -> Guard:
     )
     app.state.served = served
     app.state.settings = settings
-    if settings.glossaries is not None:
-        app.state.glossaries = Glossaries(settings.glossaries)
     add_handlers(app)
     for module in (texts, documents, images, looking, status):
         app.include_router(module.router)

@@ -68,6 +68,10 @@ class Glossaries:
         columns = ", ".join(KeptGlossary._fields)
         self._rows.execute(f"CREATE TABLE IF NOT EXISTS glossaries ({columns}, UNIQUE (number))")
 
+    def close(self) -> None:
+        """Close the database."""
+        self._rows.close()
+
     def __iter__(self) -> Iterator[KeptGlossary]:
         found = self._rows.execute("SELECT * FROM glossaries ORDER BY rowid").fetchall()
         return iter([KeptGlossary(*row) for row in found])

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from manyheads.data.batching.batches import pad
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
@@ -21,23 +22,25 @@ PUBLISHED = "about 30 / about 30 / breaks down"
 Head = tuple[str, int, str, int]
 
 
-def loss_without(name: str, count: int, root: str | None) -> Callable[[Iterable[Head]], float]:
-    """Return what measures the loss of training sentences' references, nats a token.
+def training_tokens(name: str, count: int, root: str | None) -> tuple[Tensor, Tensor]:
+    """Encode training sentences and their references: (row, token) each, with start and end.
 
     Args:
         name: of a shipped translator.
         count: training sentences.
         root: of the data.
-
-    Returns:
-        Of some heads, the loss without them.
     """
     both, tokenizers = pairs(name, "train", count, root), translator(name).tokenizers
-    model, config = network(name), network(name).config
+    config = network(name).config
     sources = tokenizers.source.encode([source for source, _ in both])
     targets = tokenizers.target.encode([target for _, target in both])
     source = pad([[*each, config.end] for each in sources], config.pad)
-    target = pad([[config.start, *each, config.end] for each in targets], config.pad)
+    return source, pad([[config.start, *each, config.end] for each in targets], config.pad)
+
+
+def loss_without(name: str, count: int, root: str | None) -> Callable[[Iterable[Head]], float]:
+    """Return what measures the loss of `training_tokens`, nats a token, without some heads."""
+    (source, target), model = training_tokens(name, count, root), network(name)
 
     @torch.no_grad()
     def loss(heads: Iterable[Head]) -> float:
@@ -45,7 +48,9 @@ def loss_without(name: str, count: int, root: str | None) -> Callable[[Iterable[
             for head in heads:
                 changes.head(*head).zero()
             logits = model(source, target[:, :-1]).flatten(0, 1)
-        return float(F.cross_entropy(logits, target[:, 1:].flatten(), ignore_index=config.pad))
+        return float(
+            F.cross_entropy(logits, target[:, 1:].flatten(), ignore_index=model.config.pad)
+        )
 
     return loss
 
