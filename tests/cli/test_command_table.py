@@ -6,7 +6,7 @@ from importlib import import_module
 import pytest
 
 from manyheads.cli.main import VERBS, load_verb
-from manyheads.cli.table import TABLE
+from manyheads.cli.options_table import TABLE
 
 
 def named(verb: str) -> set[str]:

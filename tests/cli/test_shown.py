@@ -11,8 +11,8 @@ import pytest
 from manyheads.cli import progress
 from manyheads.cli.bulk import _Shown
 from manyheads.cli.flags import with_flags
+from manyheads.cli.printed_answers import print_evaluation
 from manyheads.cli.progress import ProgressBar
-from manyheads.cli.show import print_evaluation
 from tests.cli.test_terminal import Terminal
 
 

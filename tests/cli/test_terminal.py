@@ -16,7 +16,7 @@ import torch
 
 from manyheads.cli import terminal
 from manyheads.cli.main import TRACEBACK, main
-from manyheads.cli.show import warn
+from manyheads.cli.printed_answers import warn
 from manyheads.cli.terminal import console, escape_controls, visible, waiting
 from manyheads.memory import is_out_of_memory
 from manyheads.project import paths

@@ -12,7 +12,7 @@ import httpx
 from manyheads.web.served import Served, ServedOptions
 from manyheads.web.server import bind, make_server
 from manyheads.web.settings import Limits, Settings
-from manyheads.web.workers import Worker
+from manyheads.web.worker_threads import Worker
 
 
 @dataclass(frozen=True)

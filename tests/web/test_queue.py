@@ -17,7 +17,7 @@ from manyheads.web.batching import Job, ModelQueue
 from manyheads.web.metrics import Metrics
 from manyheads.web.problem_json import ProblemError
 from manyheads.web.settings import Limits
-from manyheads.web.workers import Worker
+from manyheads.web.worker_threads import Worker
 from tests.web.running import running
 
 TEXTS = [

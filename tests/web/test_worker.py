@@ -35,13 +35,7 @@ from manyheads.web.request_images import EncodedImage
 from manyheads.web.served import Served, ServedOptions
 from manyheads.web.settings import Limits
 from manyheads.web.worker_process import ProcessWorker
-from manyheads.web.workers import (
-    Work,
-    Worker,
-    WorkerDiedError,
-    WorkError,
-    ask_server,
-)
+from manyheads.web.worker_threads import Work, Worker, WorkerDiedError, WorkError, ask_server
 from tests.web.conftest import png
 from tests.web.running import Running, running
 

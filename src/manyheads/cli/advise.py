@@ -16,7 +16,7 @@ def run(
 ) -> None:
     """Recommend a recipe for images or texts on this machine, from what was measured."""
     from manyheads.cli.init import show
-    from manyheads.cli.show import print_json
+    from manyheads.cli.printed_answers import print_json
     from manyheads.fit.recommendation import advise
     from manyheads.own_data.own_data import are_texts
 

@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from manyheads.cli.show import warn
+from manyheads.cli.printed_answers import warn
 
 if TYPE_CHECKING:
     from manyheads.asks.load_options import LoadOptions

@@ -9,7 +9,7 @@ import typer
 if TYPE_CHECKING:
     from manyheads.check_data.checked import Checked
     from manyheads.check_data.text_check import CheckedText, Cleaned
-    from manyheads.cli.show import Row
+    from manyheads.cli.printed_answers import Row
     from manyheads.data.checks.image_checks import ImageFinding
     from manyheads.data.checks.text_checks import Finding
     from manyheads.recipe_data.image_data import ImageData
@@ -55,7 +55,7 @@ def run(
         plan,
         plan_recipe,
     )
-    from manyheads.cli.show import print_findings, print_json
+    from manyheads.cli.printed_answers import print_findings, print_json
     from manyheads.errors import UsageError
     from manyheads.recipe_data.image_data import LabelledImageData
 

@@ -23,7 +23,7 @@ def run(
     json: bool = False,
 ) -> None:
     """Compare models of one task on the same data, with significance tests."""
-    from manyheads.cli.show import print_json, warn
+    from manyheads.cli.printed_answers import print_json, warn
     from manyheads.cli.terminal import waiting
     from manyheads.comparison import compare, comparison_page
     from manyheads.errors import UsageError

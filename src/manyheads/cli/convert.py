@@ -77,7 +77,7 @@ def _convert_images(
     library: "Library", source: str, out: Path, arch: str | None, image_size: str | None
 ) -> None:
     from manyheads.cli.options import read_image_size
-    from manyheads.cli.show import warn
+    from manyheads.cli.printed_answers import warn
     from manyheads.convert.classifiers import from_images
     from manyheads.predict.task_pipeline import pipeline_of
     from manyheads.project.folder import ModelFolder
@@ -99,7 +99,7 @@ def _convert_images(
 
 
 def _report(made: "Conversion") -> None:
-    from manyheads.cli.show import warn
+    from manyheads.cli.printed_answers import warn
 
     for remark in made.remarks:
         warn(remark)

@@ -24,7 +24,7 @@ def run(
 
     Exit code 1 with errors.
     """
-    from manyheads.cli.show import print_json, warn
+    from manyheads.cli.printed_answers import print_json, warn
     from manyheads.cli.terminal import waiting
     from manyheads.doctor.diagnose import diagnose
     from manyheads.project.folder import own_files
@@ -47,7 +47,7 @@ def run(
 
 
 def _print(diagnosis: "Diagnosis") -> None:
-    from manyheads.cli.show import print_findings
+    from manyheads.cli.printed_answers import print_findings
 
     if diagnosis.steps is None:
         where = "trained elsewhere"

@@ -39,7 +39,7 @@ def document(
     give what translates, when all is checked.
     """
     from manyheads.bulk.finished_blocks import check_ledger, ledger_of
-    from manyheads.cli.show import warn
+    from manyheads.cli.printed_answers import warn
     from manyheads.cli.terminal import write_bytes
     from manyheads.data.documents.document_formats import TEXT_FORMATS, format_of
     from manyheads.data.documents.glossary import Glossary
@@ -104,7 +104,7 @@ def lines(
     json: bool,
 ) -> None:
     """Translate texts with a glossary: one answer a line, in order."""
-    from manyheads.cli.show import warn
+    from manyheads.cli.printed_answers import warn
     from manyheads.data.documents.glossary import Glossary
     from manyheads.documents.document_translation import translate_lines
 

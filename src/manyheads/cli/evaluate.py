@@ -16,7 +16,7 @@ def run(
 ) -> None:
     """Measure a model; log the result in its folder, unless it came with the package."""
     from manyheads.asks.classify_request import ClassifyRequest
-    from manyheads.cli.show import print_evaluation, warn
+    from manyheads.cli.printed_answers import print_evaluation, warn
     from manyheads.cli.terminal import waiting
     from manyheads.errors import UsageError
     from manyheads.measure.outputs import ANSWERS, FILE, PAGE

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 def run(request: ExportRequest, model: str, json: bool = False) -> None:
     """Export a model to an engine; keep it only if it answers as on torch."""
-    from manyheads.cli.show import print_json, warn
+    from manyheads.cli.printed_answers import print_json, warn
     from manyheads.engine_export import export_model
 
     made = export_model(model, request, say=warn)
@@ -26,7 +26,7 @@ def run(request: ExportRequest, model: str, json: bool = False) -> None:
 
 
 def _print(made: "Export") -> None:
-    from manyheads.cli.show import print_tables
+    from manyheads.cli.printed_answers import print_tables
     from manyheads.lens.panels import Cell, Table
 
     parity = made.parity

@@ -11,7 +11,7 @@ def run(name: str | None = None, folder: Path | None = None, root: str | None = 
     Corpora come from their home or a folder, with checksums. Models are converted; from then on
     they are used offline, under the same name.
     """
-    from manyheads.cli.show import warn
+    from manyheads.cli.printed_answers import warn
     from manyheads.data.text.public_corpora import public_corpora
     from manyheads.project.downloads import fetch, find_public
     from manyheads.project.hub_name import HUB, fetched_models

@@ -6,8 +6,8 @@ from manyheads.asks.load_options import LoadOptions
 
 def run(model: str, request: HeadsRequest, load: LoadOptions, json: bool = False) -> None:
     """Measure what every attention head is worth, and how many can go at what cost."""
+    from manyheads.cli.printed_answers import print_json, print_tables, warn
     from manyheads.cli.progress import ProgressBar
-    from manyheads.cli.show import print_json, print_tables, warn
     from manyheads.measure.head_worth import head_worth
     from manyheads.predict.load import load as load_model
 

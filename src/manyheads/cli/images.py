@@ -38,7 +38,7 @@ def print_answers(
         show: prints an answer, if not as JSON; it is told whether there are several images.
         json: whether to print JSON.
     """
-    from manyheads.cli.show import print_json, warn, warn_of
+    from manyheads.cli.printed_answers import print_json, warn, warn_of
 
     code, done = 0, 0
     waiting = images(paths or [Path("-")])

@@ -21,8 +21,8 @@ def run(
     embedded. An image that cannot be read is named on stderr, the others are indexed, and the exit
     code is 1.
     """
+    from manyheads.cli.printed_answers import print_json, warn
     from manyheads.cli.progress import ProgressBar
-    from manyheads.cli.show import print_json, warn
     from manyheads.cli.terminal import ReaderGoneError
     from manyheads.errors import InterruptedRunError
     from manyheads.image_search.image_index import index

@@ -3,7 +3,7 @@
 
 def run(model: str, json: bool = False) -> None:
     """Describe a model: its parts, its parameters, how it was trained, what was measured."""
-    from manyheads.cli.show import print_json
+    from manyheads.cli.printed_answers import print_json
     from manyheads.project.model_facts import describe
 
     facts = describe(model)

@@ -43,7 +43,7 @@ def show(prepared: "Prepared", *, json: bool, command: str, files: Sequence[str]
     from dataclasses import asdict
 
     from manyheads.cli.flags import with_flags
-    from manyheads.cli.show import print_json
+    from manyheads.cli.printed_answers import print_json
 
     if json:
         parts = asdict(prepared)

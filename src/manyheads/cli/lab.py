@@ -13,7 +13,7 @@ def run(
     json: bool = False,
 ) -> None:
     """Run an experiment of the atlas: a figure, a table and one sentence."""
-    from manyheads.cli.show import print_json, print_tables, warn
+    from manyheads.cli.printed_answers import print_json, print_tables, warn
     from manyheads.labs.catalogue import CATALOGUE, find
 
     if name is None:

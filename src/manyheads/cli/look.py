@@ -27,7 +27,7 @@ def run(
 
     with waiting(f"looking into {model}"):
         from manyheads.asks.translate_request import TranslateRequest
-        from manyheads.cli.show import print_json, print_tables, warn
+        from manyheads.cli.printed_answers import print_json, print_tables, warn
         from manyheads.cli.steps import print_steps
         from manyheads.errors import UsageError
         from manyheads.lens.cause.cause_figures import GROUP, tabulated
@@ -108,7 +108,7 @@ def _new_page() -> Path:
 def _print_shapes(predictor: "Predictor", given: str, *, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from manyheads.cli.show import print_json
+    from manyheads.cli.printed_answers import print_json
     from manyheads.lens.trace.module_shapes import render_shapes
     from manyheads.looking.look_inside import shapes_of
 

@@ -15,8 +15,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from manyheads import __version__
-from manyheads.cli.show import warn
-from manyheads.cli.table import TABLE, Plugins, load_plugins
+from manyheads.cli.options_table import TABLE, Plugins, load_plugins
+from manyheads.cli.printed_answers import warn
 from manyheads.cli.terminal import ReaderGoneError, standard_streams, visible
 from manyheads.errors import (
     LOG,

@@ -3,8 +3,8 @@
 
 def run(json: bool = False) -> None:
     """List the shipped models, what each is for, and the licences; recipes and presets."""
+    from manyheads.cli.printed_answers import print_json
     from manyheads.cli.recipe import about
-    from manyheads.cli.show import print_json
     from manyheads.data.text.public_corpora import public_sources
     from manyheads.models.presets import PRESETS
     from manyheads.predict.task_pipeline import pipeline_of

@@ -16,7 +16,7 @@ from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.asks.load_options import LoadOptions
 from manyheads.asks.option import option_of
 from manyheads.asks.request import Request
-from manyheads.cli.table import TABLE, Plugins, load_plugins
+from manyheads.cli.options_table import TABLE, Plugins, load_plugins
 from manyheads.cli.terminal import escape_controls
 from manyheads.errors import UsageError
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 def run(name: str | None = None, json: bool = False) -> None:
     """Print a shipped recipe to start from; without a name, list them."""
-    from manyheads.cli.show import print_json, warn
+    from manyheads.cli.printed_answers import print_json, warn
     from manyheads.project.paths import find_recipe, shipped
     from manyheads.project.toml_file import read_toml
 

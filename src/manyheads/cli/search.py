@@ -23,7 +23,7 @@ def run(
     image but cannot be read is named on stderr, the others are answered, and the exit code is 1,
     or 2 if there is no such file.
     """
-    from manyheads.cli.show import print_json, warn
+    from manyheads.cli.printed_answers import print_json, warn
     from manyheads.cli.texts import texts
     from manyheads.image_search.image_index import ImageIndex
 

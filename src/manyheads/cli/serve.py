@@ -31,7 +31,7 @@ def run(
     The page is at the address that is printed; /openapi.json describes the API. Ctrl-C stops after
     what was accepted is answered.
     """
-    from manyheads.cli.show import warn
+    from manyheads.cli.printed_answers import warn
     from manyheads.errors import MissingExtraError, NotFoundError, UsageError
     from manyheads.memory import without_collection
     from manyheads.project.plugins import LOADED

@@ -25,8 +25,8 @@ def run(
     """
     from contextlib import nullcontext
 
+    from manyheads.cli.printed_answers import print_evaluation, print_runs
     from manyheads.cli.progress import ProgressBar
-    from manyheads.cli.show import print_evaluation, print_runs
     from manyheads.cli.terminal import ReaderGoneError
     from manyheads.errors import InterruptedRunError
     from manyheads.fit.observer import SilentObserver

@@ -89,7 +89,7 @@ def _translate(
     *,
     json: bool,
 ) -> None:
-    from manyheads.cli.show import print_json, warn, warn_of
+    from manyheads.cli.printed_answers import print_json, warn, warn_of
     from manyheads.predict.stream import stream
     from manyheads.predict.text_reader import one_line
 

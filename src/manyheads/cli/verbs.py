@@ -26,7 +26,7 @@ def asks_texts(
             texts: list[str] | None = None,
             json: bool = False,
         ) -> None:
-            from manyheads.cli.show import print_json, warn_of
+            from manyheads.cli.printed_answers import print_json, warn_of
             from manyheads.predict.load import load_for
             from manyheads.predict.stream import stream
 

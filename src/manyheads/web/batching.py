@@ -1,6 +1,6 @@
 """A queue in front of each model: requests of many clients are answered together.
 
-A worker (`workers.py`) owns the model. It takes up what has arrived while it was busy, up to a
+A worker (`worker_threads.py`) owns the model. It takes up what has arrived while it was busy, up to a
 budget of tokens; if that is little, it first waits a few milliseconds for more. Only requests
 that differ in nothing but their inputs are merged. A large request is answered in parts, and small
 ones in between. Work that nobody waits for any more is taken back, or stopped if it runs.
@@ -20,7 +20,7 @@ from manyheads.errors import ChangedFolderError
 from manyheads.web.metrics import Metrics
 from manyheads.web.problem_json import refusal
 from manyheads.web.settings import Limits
-from manyheads.web.workers import Answers, Done, Load, Work, Worker, WorkerDiedError
+from manyheads.web.worker_threads import Answers, Done, Load, Work, Worker, WorkerDiedError
 
 _numbers = count(1)  # of pieces of work
 

@@ -24,7 +24,7 @@ from manyheads.tasks.translate.stored_translator import StoredTranslator
 from manyheads.web.batching import Job
 from manyheads.web.problem_json import refusal
 from manyheads.web.served import Served, ServedModel
-from manyheads.web.workers import Work, WorkerDiedError, ask_server
+from manyheads.web.worker_threads import Work, WorkerDiedError, ask_server
 
 AT_A_TIME = 32  # sentences
 TOKENS = 1024  # of them in all beams, by estimate

@@ -24,7 +24,7 @@ from manyheads.errors import (
 )
 from manyheads.memory import is_out_of_memory
 from manyheads.strict_json import dumps
-from manyheads.web.workers import WorkError, trail_of
+from manyheads.web.worker_threads import WorkError, trail_of
 
 LOG = logging.getLogger("manyheads.web")
 MOST = 600  # characters of a detail, which may quote what was sent

@@ -24,7 +24,7 @@ from manyheads.web.batching import ModelQueue
 from manyheads.web.metrics import Metrics
 from manyheads.web.settings import Limits
 from manyheads.web.worker_process import LONGEST, ProcessWorker
-from manyheads.web.workers import Worker
+from manyheads.web.worker_threads import Worker
 
 # Shipped models that are the defaults of their kinds, before the others.
 FIRST = ("en-de", "multi30k-en-de", "enko-en-ko", "enko-ko-en", "cifar10-cct-2-3x2")

@@ -25,7 +25,7 @@ from typing import Any
 
 from manyheads.child_process import begin_child, portable
 from manyheads.memory import is_out_of_memory, without_collection
-from manyheads.web.workers import (
+from manyheads.web.worker_threads import (
     Done,
     Reply,
     Work,
