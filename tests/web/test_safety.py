@@ -62,6 +62,18 @@ def test_an_open_address_needs_a_token_or_consent() -> None:
         Settings(token=" ")
 
 
+def test_openapi_says_where_the_token_goes(small: Running) -> None:
+    """A path is declared to need it if, and only if, it is refused without."""
+    described = small.client.get("/openapi.json").json()
+    assert described["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
+    with httpx.Client(base_url=small.address, trust_env=False, timeout=60) as bare:
+        for path, operations in described["paths"].items():
+            if "get" in operations and "{" not in path:
+                refused = bare.get(path).status_code in (401, 403)
+                assert ("security" in operations["get"]) == refused, path
+    assert described["paths"]["/api/v1/translate"]["post"]["security"] == [{"token": []}]
+
+
 def test_the_token(small: Running) -> None:
     """As a header, as clients of DeepL send it, or as a field of LibreTranslate."""
     with httpx.Client(base_url=small.address, trust_env=False, timeout=60) as bare:

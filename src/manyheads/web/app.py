@@ -21,7 +21,7 @@ from manyheads.lens.view.report import STATIC as DRAWING
 from manyheads.version import __version__
 from manyheads.web.glossaries import Glossaries
 from manyheads.web.problem_json import RESPONSES, add_handlers
-from manyheads.web.request_guard import Guard
+from manyheads.web.request_guard import OPEN, Guard
 from manyheads.web.routes import compatible, documents, images, looking, status, texts
 from manyheads.web.served import Served
 from manyheads.web.settings import Settings
@@ -99,7 +99,20 @@ def create_app(served: Served, settings: Settings) -> Guard:
     async def page(http: HttpRequest) -> Response:
         return await files.get_response("index.html", http.scope)
 
+    if settings.token is not None:
+        _describe_token(app)
     return Guard(app, settings, served.metrics)
+
+
+def _describe_token(app: FastAPI) -> None:
+    """Say in OpenAPI which paths need the token of `Guard`, so that generated clients send it."""
+    described = app.openapi()
+    schemes = described.setdefault("components", {}).setdefault("securitySchemes", {})
+    schemes["token"] = {"type": "http", "scheme": "bearer"}
+    for path, operations in described["paths"].items():
+        if not path.startswith(OPEN):
+            for operation in operations.values():
+                operation["security"] = [{"token": []}]
 
 
 def served_by(app: Guard) -> Served:

@@ -1,7 +1,7 @@
 """A queue in front of each model: requests of many clients are answered together.
 
-A worker (`worker_threads.py`) owns the model. It takes up what has arrived while it was busy, up to a
-budget of tokens; if that is little, it first waits a few milliseconds for more. Only requests
+A worker (`worker_threads.py`) owns the model. It takes up what has arrived while it was busy, up to
+a budget of tokens; if that is little, it first waits a few milliseconds for more. Only requests
 that differ in nothing but their inputs are merged. A large request is answered in parts, and small
 ones in between. Work that nobody waits for any more is taken back, or stopped if it runs.
 """
