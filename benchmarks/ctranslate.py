@@ -11,7 +11,7 @@ from torch import nn
 from benchmarks.peers import import_peer
 from manyheads.models.convert.ctranslate2 import to_ctranslate2
 from manyheads.models.transformer import Transformer
-from manyheads.train.checkpoint import tensors
+from manyheads.train.model_tensors import tensors
 
 
 def ctranslate2(model: Transformer, compute: str, *, workers: int) -> Any:

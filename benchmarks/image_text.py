@@ -22,7 +22,7 @@ from benchmarks.references import stored
 from manyheads.decode.beam import beam_search
 from manyheads.models.convert.families import IMAGE_TEXT
 from manyheads.models.presets import build
-from manyheads.train.checkpoint import restore
+from manyheads.train.model_tensors import restore
 
 SEED = 0
 WORDS = 12  # in the vocabulary

@@ -23,7 +23,7 @@ from manyheads.models.convert.families import CONVERTERS, IMAGE_TEXT
 from manyheads.models.presets import build
 from manyheads.nn.editing.edits import edit
 from manyheads.nn.recording.trace import LayerId, record
-from manyheads.train.checkpoint import restore
+from manyheads.train.model_tensors import restore
 
 TOKEN = 2
 Run = Callable[[Tensor], Tensor]  # logits of one input

@@ -25,7 +25,7 @@ from manyheads.models.convert import marian_weights as marian
 from manyheads.models.transformer import Transformer
 from manyheads.predict.load import load
 from manyheads.tasks.translate.predictor import Translator
-from manyheads.train.checkpoint import restore
+from manyheads.train.model_tensors import restore
 from tests import made
 from tests.marian_search import LIMIT, SETTINGS, Setting, search
 from tests.opus import (

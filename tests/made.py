@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageFont
 
+from manyheads.files import sha256
 from manyheads.fit.run_training import train
 from manyheads.project.base_recipe import read_recipe
-from manyheads.train.checkpoint import sha256
 from tests.shared_folders import made_once
 
 ENGLISH = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]

@@ -18,7 +18,7 @@ from torch import Tensor
 from manyheads.models.convert import marian_weights as marian
 from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.nn.layers.positions import sinusoid_halves
-from manyheads.train.checkpoint import tensors
+from manyheads.train.model_tensors import tensors
 from tests.small import randomise
 
 LETTERS = "abcdefghij"

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 
 from manyheads.data.text.public_corpora import public_corpora
-from manyheads.train.checkpoint import sha256
+from manyheads.files import sha256
 from scripts.data.sources import SourceError, Sources
 
 NAMES = ("cifar10", "emoji", "enko", "icons", "tatoeba")

@@ -1,5 +1,6 @@
 """The one writer: files appear whole or not at all, and never in the place of what is read."""
 
+import hashlib
 import os
 import re
 import shutil
@@ -250,3 +251,9 @@ def flush(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def sha256(path: Path) -> str:
+    """Return the sha256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

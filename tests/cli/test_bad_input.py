@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from manyheads.train.checkpoint import sha256
+from manyheads.files import sha256
 from tests.cli.conftest import Answer, Call
 from tests.made import (
     CLASSIFY,

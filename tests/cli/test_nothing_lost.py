@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from manyheads.errors import UsageError
+from manyheads.files import sha256
 from manyheads.looking.look_inside import look
 from manyheads.project import plugins
-from manyheads.train.checkpoint import sha256
 from tests.cli.conftest import Call
 from tests.cli.test_bad_input import refused
 from tests.made import CLASSIFY, half, write_halves, write_lines, write_numbers, write_recipe

@@ -30,7 +30,7 @@ from manyheads.project.folder import ModelFolder
 from manyheads.project.model_facts import describe
 from manyheads.tasks.caption.predictor import Captioner
 from manyheads.tasks.match.predictor import Matcher
-from manyheads.train.checkpoint import restore
+from manyheads.train.model_tensors import restore
 from tests.hub_tokenizers import write_clip, write_gpt2, write_siglip, write_xlm
 from tests.made import trained
 from tests.models.test_golden_image_text import load as golden

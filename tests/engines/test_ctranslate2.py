@@ -28,7 +28,7 @@ from manyheads.models.convert.ctranslate2 import to_ctranslate2
 from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.project.folder import ModelFolder
 from manyheads.tasks.translate.predictor import Translator
-from manyheads.train.checkpoint import tensors
+from manyheads.train.model_tensors import tensors
 from tests.made import write_hashes
 from tests.small import TRANSFORMERS
 

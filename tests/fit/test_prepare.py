@@ -14,12 +14,12 @@ from manyheads.data.text import corpus as streamed
 from manyheads.data.tokenizers import token_store
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 from manyheads.errors import FolderError, InterruptedRunError, RecipeError, UsageError
+from manyheads.files import sha256
 from manyheads.fit.run_training import train
 from manyheads.predict.task_pipeline import Prepared, pipeline_of
 from manyheads.project.base_recipe import Recipe, read_recipe
 from manyheads.project.folder import CACHE, ModelFolder, write_manifest
 from manyheads.tasks.translate.predictor import Translator
-from manyheads.train.checkpoint import sha256
 from tests import language
 from tests.made import TRANSLATE, Silent, run, write_lines, write_numbers, write_recipe
 

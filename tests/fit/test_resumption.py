@@ -6,9 +6,10 @@ import pytest
 
 from manyheads import load
 from manyheads.errors import InterruptedRunError, RecipeError
+from manyheads.files import sha256
 from manyheads.fit.run_training import train
 from manyheads.project.base_recipe import read_recipe
-from manyheads.train.checkpoint import newest, sha256
+from manyheads.train.checkpoint import newest
 from tests.fit.test_run import CtrlC, Said
 from tests.made import CLASSIFY, read_jsonl, run, write_halves, write_recipe
 

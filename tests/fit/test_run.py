@@ -32,6 +32,7 @@ from manyheads.errors import (
     TrainingError,
     UsageError,
 )
+from manyheads.files import sha256
 from manyheads.fit import run_training
 from manyheads.fit.inputs import images_digest, training_images
 from manyheads.fit.run_training import train
@@ -39,7 +40,6 @@ from manyheads.project.base_recipe import read_recipe
 from manyheads.project.folder import check_out
 from manyheads.project.lock import LOCK, locked
 from manyheads.tasks.classify.recipe import ClassifyRecipe
-from manyheads.train.checkpoint import sha256
 from tests.made import (
     CLASSIFY,
     TRANSLATE,

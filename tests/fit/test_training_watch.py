@@ -12,6 +12,7 @@ import torch
 
 from manyheads.doctor.beginning import in_losses, in_rate
 from manyheads.errors import NonFiniteLossError
+from manyheads.files import sha256
 from manyheads.fit.observer import PrintObserver
 from manyheads.fit.pace import UPDATES, Pace
 from manyheads.fit.run_training import train
@@ -19,7 +20,6 @@ from manyheads.fit.training_watch import TrainingWatch
 from manyheads.predict.task_pipeline import pipeline_of
 from manyheads.project.base_recipe import Recipe, read_recipe
 from manyheads.project.paths import shipped
-from manyheads.train.checkpoint import sha256
 from manyheads.train.history import read_history
 from manyheads.train.train_config import TrainConfig
 from tests.fit.test_run import Said

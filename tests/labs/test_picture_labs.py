@@ -18,7 +18,7 @@ from manyheads.labs.experiments import resolution_lab as resolution
 from manyheads.labs.experiments import transfer_lab as transfer
 from manyheads.models.presets import build
 from manyheads.models.sized_tables import POSITIONS
-from manyheads.train.checkpoint import tensors
+from manyheads.train.model_tensors import tensors
 
 # --- pictures -----------------------------------------------------------------------------------
 

@@ -15,11 +15,11 @@ from manyheads.comparison import compare
 from manyheads.data import split_register as splits
 from manyheads.data.split_register import Split
 from manyheads.errors import DataError, NotFoundError, UsageError
+from manyheads.files import sha256
 from manyheads.measure import bootstrap
 from manyheads.measure.stored_model import evaluate
 from manyheads.measure.text_metrics import Statistics
 from manyheads.tasks.translate.predictor import Translator
-from manyheads.train.checkpoint import sha256
 from tests.made import (
     numbers,
     read_jsonl,

@@ -11,6 +11,7 @@ from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.data import split_register as splits
 from manyheads.data.split_register import Split
 from manyheads.errors import DataError, NotFoundError, UsageError
+from manyheads.files import sha256
 from manyheads.measure.stored_model import evaluate
 from manyheads.measure.text_metrics import TEXT_METRICS, bleu
 from manyheads.project.model_facts import describe
@@ -20,7 +21,6 @@ from manyheads.tasks.classify.predictor import Classifier
 from manyheads.tasks.translate.evaluation import by_group
 from manyheads.tasks.translate.predictor import Translator
 from manyheads.tasks.translate.recipe import TranslateRecipe
-from manyheads.train.checkpoint import sha256
 from tests.made import CLASSES, half, numbers, read_jsonl, write_lines
 from tests.remarks import remarks
 

@@ -21,7 +21,7 @@ from manyheads.models.convert.captioner_weights import sinusoids
 from manyheads.models.convert.families import IMAGE_TEXT
 from manyheads.models.matcher import Matcher, MatcherConfig
 from manyheads.models.presets import build
-from manyheads.train.checkpoint import restore
+from manyheads.train.model_tensors import restore
 from tests.small import randomise
 
 FOLDER = Path(__file__).parents[1] / "golden" / "image-text"

@@ -17,7 +17,7 @@ from manyheads.models.masked_lm import MaskedConfig, MaskedLanguageModel
 from manyheads.models.presets import build, preset
 from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.nn.recording.trace import record
-from manyheads.train.checkpoint import tensors
+from manyheads.train.model_tensors import tensors
 from tests.small import randomise
 
 SMALL = {"vocabulary": 11, "dim": 8, "layers": 2, "heads": 2, "ffn_dim": 16, "max_length": 16}

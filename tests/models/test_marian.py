@@ -18,7 +18,7 @@ from manyheads.errors import UsageError
 from manyheads.models.convert import marian_weights as marian
 from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.nn.layers.positions import sinusoid_halves
-from manyheads.train.checkpoint import restore, tensors
+from manyheads.train.model_tensors import restore, tensors
 from tests.marian_search import LIMIT, SETTINGS, Setting, search
 from tests.small import TRANSFORMERS, inputs, randomise
 

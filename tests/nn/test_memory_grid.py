@@ -12,11 +12,10 @@ from manyheads.decode.beam import beam_search
 from manyheads.lens.measures.attention_distance import head_distances
 from manyheads.lens.trace.attention_reader import attentions
 from manyheads.lens.trace.decoding_trace import decoded
-from manyheads.models.components import SCORES
 from manyheads.models.encoder_decoder import DecoderState
 from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.models.vit import Vit, VitConfig
-from manyheads.nn.attention.recurrent_attention import GlobalAttention
+from manyheads.nn.attention.recurrent_attention import SCORES, GlobalAttention
 from manyheads.nn.layers.cache import KeyValueCache
 from manyheads.nn.recording.attention_record import AttentionRecord
 from manyheads.nn.recording.token_grid import TokenGrid

@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 from manyheads import __version__, load
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 from manyheads.errors import FolderError
+from manyheads.files import sha256
 from manyheads.measure.stored_model import evaluate
 from manyheads.project.base_recipe import read_recipe
 from manyheads.project.card import card, last_step
@@ -30,7 +31,6 @@ from manyheads.project.model_facts import describe
 from manyheads.project.paths import shipped
 from manyheads.project.registry import TASKS
 from manyheads.project.sentencepiece_files import tokenizers
-from manyheads.train.checkpoint import sha256
 from tests.made import CLASSIFY, run, write_halves, write_hashes, write_recipe
 
 

@@ -16,7 +16,7 @@ from manyheads.errors import FolderError, RecipeError
 from manyheads.project.folder import ModelFolder, read_weights, refresh_manifest
 from manyheads.project.int8_weights import LARGEST, dequantize, quantize
 from manyheads.project.paths import find_model
-from manyheads.train.checkpoint import not_finite, tensors
+from manyheads.train.model_tensors import not_finite, tensors
 from scripts.store_again import store_again
 from tests.made import CLASSIFY, TRANSLATE, run, write_halves, write_hashes, write_numbers
 from tests.made import write_recipe as write_own_recipe

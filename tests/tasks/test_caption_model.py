@@ -16,10 +16,10 @@ from manyheads.asks.caption_request import CaptionAnswer, CaptionRequest
 from manyheads.asks.decode_config import DecodeConfig
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 from manyheads.errors import DataError, FolderError, NotFoundError, RecipeError, UsageError
+from manyheads.files import sha256
 from manyheads.fit.run_training import train
 from manyheads.project.base_recipe import read_recipe
 from manyheads.tasks.caption.predictor import Captioner
-from manyheads.train.checkpoint import sha256
 from tests import squares
 from tests.made import Silent, run
 from tests.train.toy import Unplugged

@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 import manyheads
 from manyheads.data.tokenizers.tokenizer import Tokenizer
 from manyheads.errors import NotFoundError, RecipeError
+from manyheads.files import sha256
 from manyheads.models.presets import build
 from manyheads.models.transformer import Transformer
 from manyheads.project.base_recipe import read_recipe
@@ -18,7 +19,7 @@ from manyheads.project.folder import ModelFolder
 from manyheads.tasks.translate.initialize import common_pieces, load_pretrained, pretrained
 from manyheads.tasks.translate.predictor import Translator
 from manyheads.tasks.translate.recipe import Start, TranslateRecipe
-from manyheads.train.checkpoint import sha256, tensors
+from manyheads.train.model_tensors import tensors
 from tests import language
 from tests.made import run
 

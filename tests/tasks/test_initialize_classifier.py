@@ -13,13 +13,14 @@ from safetensors.torch import load_file
 from manyheads.convert.classifiers import from_images
 from manyheads.data.images.image_set import Preprocessing
 from manyheads.errors import NotFoundError
+from manyheads.files import sha256
 from manyheads.fit.run_training import train
 from manyheads.models.presets import build
 from manyheads.models.resize import resize
 from manyheads.project.base_recipe import read_recipe
 from manyheads.tasks.classify.initialize import start_classifier
 from manyheads.tasks.classify.recipe import ClassifyRecipe
-from manyheads.train.checkpoint import sha256, tensors
+from manyheads.train.model_tensors import tensors
 from tests.convert.test_convert_classifiers import write_hf
 from tests.made import CLASSES, CLASSIFY, Silent, run, write_halves, write_recipe
 from tests.models.test_golden_images import load as golden

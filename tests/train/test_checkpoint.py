@@ -12,11 +12,13 @@ from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter
 from torch.distributed.checkpoint.state_dict_saver import save
 
 from manyheads.errors import FolderError
+from manyheads.files import sha256
 from manyheads.models.transformer import Transformer
 from manyheads.train import checkpoint
 from manyheads.train.average import Average, ExponentialAverage
-from manyheads.train.checkpoint import Progress, sha256
+from manyheads.train.checkpoint import Progress
 from manyheads.train.meter import Sums
+from manyheads.train.model_tensors import restore, tensors
 from manyheads.train.optim import Optimizer
 from manyheads.train.optim import optimizer as build
 from manyheads.train.sharded_checkpoint import read
@@ -94,13 +96,13 @@ def test_moments_keep_their_own_precision(tmp_path: Path) -> None:
 def test_tied_weights_are_stored_once() -> None:
     """By their first name, and they are still tied when they come back."""
     model = Transformer(TRANSFORMERS["transformer-tiny"])
-    named = checkpoint.tensors(model)
+    named = tensors(model)
     assert len({tensor.data_ptr() for tensor in named.values()}) == len(named)
     assert sum(tensor.numel() for tensor in named.values()) == sum(
         parameter.numel() for parameter in model.parameters()
     )
     other = Transformer(TRANSFORMERS["transformer-tiny"])
-    checkpoint.restore(other, named, Path("model.safetensors"))
+    restore(other, named, Path("model.safetensors"))
     assert other.output.weight.data_ptr() == other.embedding.weight.data_ptr()
     assert torch.equal(other.output.weight, model.output.weight)
 
@@ -189,11 +191,11 @@ def test_a_checkpoint_of_another_version_is_refused(tmp_path: Path) -> None:
 def test_weights_of_another_model_are_refused(tmp_path: Path) -> None:
     """Each difference on a line: missing, not part of the model, another shape."""
     model = network()
-    stored = dict(checkpoint.tensors(model))
+    stored = dict(tensors(model))
     stored["0.weight"] = torch.zeros(4, 3)
     stored["9.weight"] = stored.pop("3.bias")
     with pytest.raises(FolderError) as caught:
-        checkpoint.restore(model, stored, Path("runs/x/model.safetensors"))
+        restore(model, stored, Path("runs/x/model.safetensors"))
     message = str(caught.value)
     assert "runs/x/model.safetensors" in message
     assert "3 differences" in message
@@ -239,7 +241,7 @@ def test_a_checkpoint_from_before_there_were_averages(tmp_path: Path) -> None:
 
 def sharded(folder: Path, model: nn.Module) -> Path:
     """Write what several ranks write, in one process; return the file of its tensors."""
-    state = {f"model/{name}": tensor for name, tensor in checkpoint.tensors(model).items()}
+    state = {f"model/{name}": tensor for name, tensor in tensors(model).items()}
     newest = folder / "step-000000001"
     newest.mkdir(parents=True)
     writer = HuggingFaceStorageWriter(str(newest), save_distributed=True)
@@ -273,6 +275,6 @@ def test_an_error_while_ranks_read_names_the_folder(tmp_path: Path) -> None:
     model = network()
     file = sharded(tmp_path, model)
     file.write_bytes(file.read_bytes()[:-9])  # its header is whole
-    state = {f"model/{name}": tensor for name, tensor in checkpoint.tensors(model).items()}
+    state = {f"model/{name}": tensor for name, tensor in tensors(model).items()}
     with pytest.raises(FolderError, match=f"{file.parent} cannot be read: "):
         read(file.parent, state)

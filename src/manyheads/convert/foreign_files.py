@@ -18,7 +18,7 @@ from manyheads.errors import FolderError, NotFoundError, UsageError
 from manyheads.models.model_config import ModelConfig
 from manyheads.models.presets import build
 from manyheads.strict_json import dumps, loads
-from manyheads.train.checkpoint import restore
+from manyheads.train.model_tensors import restore
 
 PICKLED = {".pth", ".pt", ".bin"}
 SUFFIXES = (".safetensors", ".npz", *sorted(PICKLED))

@@ -44,7 +44,7 @@ from manyheads.project.paths import find_model
 from manyheads.project.sentencepiece_files import load_vocabularies
 from manyheads.recipe_data.text_data import PairData
 from manyheads.tasks.translate.recipe import TranslateRecipe
-from manyheads.train.checkpoint import restore
+from manyheads.train.model_tensors import restore
 
 UNLIMITED = "ours ends an output at 2 * source + 16"
 FOLDER = "marian"  # of a converted model: the files as they came, the weights left out

@@ -17,8 +17,8 @@ from manyheads.doctor.finding import SHOWN, Findings, cut, finding, rounded
 from manyheads.doctor.text_leakage import GIVEN
 from manyheads.doctor.weights import LARGE_STEP, usual_size
 from manyheads.project.base_recipe import Recipe
-from manyheads.train.checkpoint import tensors
 from manyheads.train.history import History
+from manyheads.train.model_tensors import tensors
 from manyheads.train.schedule import learning_rate
 
 ENOUGH = 50  # examples, of fewer nothing is said

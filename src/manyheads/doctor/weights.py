@@ -9,7 +9,7 @@ from torch import nn
 from manyheads.doctor.finding import Finding, Findings, finding, rounded
 from manyheads.doctor.run_inspection import RunInspection
 from manyheads.project.base_recipe import Recipe
-from manyheads.train.checkpoint import not_finite, tensors
+from manyheads.train.model_tensors import not_finite, tensors
 
 # Of the norm of the initial weights. Shipped models moved by 0.46 to 2.3 times it.
 HARDLY = 0.1

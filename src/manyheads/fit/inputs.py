@@ -11,6 +11,7 @@ from manyheads.data.even_sample import limited
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_set import ImageSet
 from manyheads.errors import DataError, RecipeError
+from manyheads.files import sha256
 from manyheads.models.model_config import ModelConfig
 from manyheads.predict.task_pipeline import Prepared, Say
 from manyheads.project.folder import LEFT_OUT, ModelFolder, write_preprocessing, write_vocabularies
@@ -18,7 +19,6 @@ from manyheads.project.sentencepiece_files import Vocabularies, sizes
 from manyheads.recipe_data.image_data import ImageRecipe
 from manyheads.recipe_data.image_splits import image_splits, readable_images
 from manyheads.recipe_data.named_splits import reject_test_splits
-from manyheads.train.checkpoint import sha256
 from manyheads.train.training_task import Task
 
 

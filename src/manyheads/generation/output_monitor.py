@@ -6,14 +6,13 @@ translation), so a sign counts only if it exceeds the rate of the references.
 
 import re
 import tomllib
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
 from manyheads.data.checks.leakage import plain
+from manyheads.data.text.scripts import main_script, script_share
 from manyheads.errors import LOG
 
 PAIRS = 100  # with fewer pairs, shares are too uncertain for a warning
@@ -140,22 +139,3 @@ def _copies(source: str, output: str) -> bool:
         return bool(words)
     shared = (Counter(words) & Counter(given)).total()
     return len(words) >= 3 and shared >= 0.8 * len(words)
-
-
-def main_script(text: str) -> str:
-    """Return the script of most letters, as `script_of`; empty if there are no letters."""
-    counted = Counter(script_of(char) for char in text if char.isalpha())
-    return counted.most_common(1)[0][0] if counted else ""
-
-
-def script_share(text: str, script: str) -> float:
-    """Return the share of the letters that belong to a script; -1 if there are no letters."""
-    letters = {char: count for char, count in Counter(text).items() if char.isalpha()}
-    own = sum(count for char, count in letters.items() if script_of(char) == script)
-    return own / sum(letters.values()) if letters else -1
-
-
-@cache
-def script_of(char: str) -> str:
-    """Return the first word of a letter's Unicode name: LATIN, HANGUL, CJK, ..."""
-    return unicodedata.name(char, "?").partition(" ")[0]

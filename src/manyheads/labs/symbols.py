@@ -10,9 +10,9 @@ from torch import nn
 from manyheads.data.text.corpus import Sentences
 from manyheads.data.tokenizers.tokenizer import UNKNOWN, Piece
 from manyheads.labs.lab_training import Learned, learn, training
-from manyheads.models.components import CellName
 from manyheads.models.tagger import EncoderTaggerConfig, RecurrentTaggerConfig
 from manyheads.models.transformer import TransformerConfig
+from manyheads.nn.rnn import CellName
 from manyheads.streams import generator
 from manyheads.tokenwise.token_task import IGNORED, Examples, TokenTask, TokenTrainConfig, measure
 

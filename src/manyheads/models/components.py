@@ -9,7 +9,6 @@ from torch import nn
 
 from manyheads.errors import nearest
 from manyheads.nn.attention.attention import MultiHeadAttention
-from manyheads.nn.attention.recurrent_attention import AdditiveScore, DotScore, GeneralScore
 from manyheads.nn.attention.rotary import Rotary, Rotate, unrotated
 from manyheads.nn.layers.feedforward import FeedForward, GatedFeedForward, QuickGELU
 from manyheads.nn.layers.positions import (
@@ -19,7 +18,6 @@ from manyheads.nn.layers.positions import (
     SinusoidalPositions,
 )
 from manyheads.nn.layers.residual import PostNorm, PreNorm
-from manyheads.nn.rnn import GRU, LSTM, RNN, Cell
 from manyheads.registration import register
 
 Norm = Literal["post", "pre"]
@@ -103,17 +101,6 @@ def modules_of_parts(config: object, changes: Mapping[str, object]) -> list[str]
     names = [(table, changes.get(key, getattr(config, key, None))) for table, key in named]
     parts = [table.get(str(name)) for table, name in names]
     return [part.__module__ for part in parts if part is not None]
-
-
-CellName = Literal["rnn", "lstm", "gru"]
-ScoreName = Literal["none", "additive", "dot", "general"]
-
-CELLS: dict[CellName, Cell] = {"rnn": RNN, "lstm": LSTM, "gru": GRU}
-SCORES: dict[ScoreName, type[AdditiveScore] | type[DotScore]] = {
-    "additive": AdditiveScore,
-    "dot": DotScore,
-    "general": GeneralScore,
-}
 
 
 def final_norm(norm: Norm, dim: int, eps: float) -> nn.Module:

@@ -15,9 +15,14 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
-from manyheads.models.components import CELLS, SCORES, CellName, ScoreName
 from manyheads.models.model_config import ModelConfig
-from manyheads.nn.attention.recurrent_attention import GlobalAttention, NoAttention, Source
+from manyheads.nn.attention.recurrent_attention import (
+    SCORES,
+    GlobalAttention,
+    NoAttention,
+    ScoreName,
+    Source,
+)
 from manyheads.nn.editing.seam import at_step
 from manyheads.nn.layers import initial_weights as initial
 from manyheads.nn.layers.dropout import Dropout
@@ -25,7 +30,7 @@ from manyheads.nn.layers.linear import Linear
 from manyheads.nn.layers.masks import padding_mask
 from manyheads.nn.layers.output_head import OutputFn, logits
 from manyheads.nn.recording.trace import LayerId
-from manyheads.nn.rnn import Recurrent, RecurrentStack, State
+from manyheads.nn.rnn import CELLS, CellName, Recurrent, RecurrentStack, State
 from manyheads.nn.shapes import (
     BeamVectors,
     Kept,

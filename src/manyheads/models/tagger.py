@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
-from manyheads.models.components import CELLS, POSITIONS, CellName, TokenPositions
+from manyheads.models.components import POSITIONS, TokenPositions
 from manyheads.models.model_config import ModelConfig
 from manyheads.models.text_encoder import TextEncoderConfig, text_encoder
 from manyheads.nn.layers import initial_weights as initial
@@ -20,7 +20,7 @@ from manyheads.nn.layers.dropout import Dropout
 from manyheads.nn.layers.linear import Linear
 from manyheads.nn.layers.output_head import OutputFn, logits
 from manyheads.nn.recording.tracking import start_text
-from manyheads.nn.rnn import Recurrent, RecurrentStack
+from manyheads.nn.rnn import CELLS, CellName, Recurrent, RecurrentStack
 from manyheads.nn.shapes import ChosenTokens, TokenIds, Tokens, check_ids
 
 

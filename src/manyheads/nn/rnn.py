@@ -7,7 +7,7 @@ oneDNN), or one step at a time with the same weights. Tests hold the two equal.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -104,6 +104,8 @@ GRU = Cell(
     nn.GRU,
     lambda x, state, weights: (torch.gru_cell(x, state[0], *weights),),
 )
+CellName = Literal["rnn", "lstm", "gru"]
+CELLS: dict[CellName, Cell] = {"rnn": RNN, "lstm": LSTM, "gru": GRU}
 
 
 @dataclass(frozen=True, slots=True)

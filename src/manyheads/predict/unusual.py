@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from math import exp
 from typing import NamedTuple
 
+from manyheads.data.text.scripts import script_share
 from manyheads.data.tokenizers.piece_costs import has_unknown, piece_costs, unknown_characters
 from manyheads.data.tokenizers.tokenizer import TextTokenizer
-from manyheads.generation.output_monitor import script_share
 from manyheads.generation.text_decoding import Translation
 from manyheads.project.domain import Domain
 

@@ -12,8 +12,7 @@ from typing import IO, NamedTuple, cast
 
 from manyheads.data.text.public_corpora import CorpusFile, PublicCorpus, public_corpora
 from manyheads.errors import DataError, NotFoundError, UsageError, nearest
-from manyheads.files import writing
-from manyheads.train.checkpoint import sha256
+from manyheads.files import sha256, writing
 
 Say = Callable[[str], object]
 

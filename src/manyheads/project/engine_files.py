@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from manyheads.errors import LOG, FolderError
+from manyheads.files import sha256
 from manyheads.project.folder import (
     ModelFolder,
     check_hashes,
@@ -15,7 +16,6 @@ from manyheads.project.folder import (
     versions,
     write_json,
 )
-from manyheads.train.checkpoint import sha256
 
 RECORD, REPORT = "engine.json", "parity.json"
 ENGINE_FORMAT = 1

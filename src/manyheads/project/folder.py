@@ -16,12 +16,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
-from manyheads.data.tokenizers.characters import Characters
-from manyheads.data.tokenizers.hub_tokenizers import read_hub
-from manyheads.data.tokenizers.marian_tokenizer import read_marian
 from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.errors import ChangedFolderError, FolderError, RecipeError, UsageError
-from manyheads.files import append_line, reject_address, write_atomically, write_text
+from manyheads.files import append_line, reject_address, sha256, write_atomically, write_text
 from manyheads.models.components import modules_of_parts
 from manyheads.models.presets import REGISTERED_BY, preset
 from manyheads.models.resize import resize
@@ -38,13 +35,14 @@ from manyheads.project.registry import find_task
 from manyheads.project.sentencepiece_files import Vocabularies, need_vocabularies, sizes, tokenizers
 from manyheads.project.toml_file import read_toml
 from manyheads.strict_json import dumps, loads
-from manyheads.train.checkpoint import not_finite, restore, sha256, tensors
 from manyheads.train.device import limited_threads, threads_for
+from manyheads.train.model_tensors import not_finite, restore, tensors
 from manyheads.train.train_config import Precision
 from manyheads.version import __version__
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # most models need none of these
     from manyheads.data.images.image_set import Preprocessing
+    from manyheads.data.tokenizers.characters import Characters
 
 T = TypeVar("T")
 FORMAT_VERSION = 3  # of a folder with int8 weights; others are of 2, and earlier versions read them
@@ -235,8 +233,12 @@ class ModelFolder:
 
     def _foreign_tokenizers(self, origin: Converted) -> Tokenizers:
         if origin.format == "marian":
+            from manyheads.data.tokenizers.marian_tokenizer import read_marian
+
             found = read_marian(self.path / origin.format, prefix=origin.prefix)
         else:
+            from manyheads.data.tokenizers.hub_tokenizers import read_hub
+
             one = read_hub(self.path / origin.format)
             found = Tokenizers(one, one)
         config: Any = self.recipe.config()
@@ -253,8 +255,10 @@ class ModelFolder:
                 "another model. Copy the model's own folder again."
             )
 
-    def characters(self) -> Characters:
+    def characters(self) -> "Characters":
         """Load the characters of a tagger's vocabulary."""
+        from manyheads.data.tokenizers.characters import Characters
+
         path = self.path / "characters.json"
         characters = Characters(validated(str, read_json(path), path, AGAIN))
         vocabulary = getattr(self.recipe.config(), "vocabulary", None)

@@ -11,7 +11,6 @@ from manyheads.data.tokenizers.tokenizer import (
     Tokenizers,
 )
 from manyheads.errors import FolderError
-from manyheads.train.ranks import on_first, rank_and_world
 
 SHARED, SOURCE, TARGET = "tokenizer.model", "source.model", "target.model"
 
@@ -48,6 +47,11 @@ def learn_tokenizer(
     lines: Iterable[str], config: TokenizerConfig, languages: Sequence[str] = ()
 ) -> Tokenizer:
     """Learn one vocabulary; of several ranks the first learns it, for all."""
+    from manyheads.train.ranks import (  # torch.distributed, where one learns
+        on_first,
+        rank_and_world,
+    )
+
     if rank_and_world()[1] == 1:
         return Tokenizer.train(lines, config, languages)
     return Tokenizer(on_first(lambda: Tokenizer.train(lines, config, languages).model))

@@ -1,6 +1,5 @@
 """Checkpoints of the training state: written atomically, verified by sha256 when read."""
 
-import hashlib
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -15,11 +14,12 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from manyheads.errors import FolderError
-from manyheads.files import cannot_write, new_folder, remove_unfinished, write_text
+from manyheads.files import cannot_write, new_folder, remove_unfinished, sha256, write_text
 from manyheads.strict_json import dumps, loads
 from manyheads.train.average import Average
-from manyheads.train.distribute import spread_like, whole
+from manyheads.train.distribute import whole
 from manyheads.train.meter import Sums
+from manyheads.train.model_tensors import compare, restore, spread_like, tensors
 from manyheads.train.optim import Optimizer
 from manyheads.train.ranks import agreed, on_first, rank_and_world
 from manyheads.train.sharded_checkpoint import BackgroundWriter, read, shapes
@@ -47,65 +47,6 @@ class Progress:
 
 PROGRESS = TypeAdapter(Progress)
 HASHES = TypeAdapter(dict[str, str])
-
-
-def tensors(model: nn.Module) -> dict[str, Tensor]:
-    """Return parameters and persistent buffers by name; a tied one only under its first name."""
-    # Not `state_dict`: under FSDP2 that spreads tensors over the ranks which had been gathered.
-    others = {
-        f"{prefix}.{name}".removeprefix(".")
-        for prefix, part in model.named_modules()
-        for name in part._non_persistent_buffers_set
-    }
-    named = [*model.named_parameters(), *model.named_buffers()]
-    return {name: tensor.detach() for name, tensor in named if name not in others}
-
-
-def not_finite(named: Mapping[str, Tensor]) -> list[str]:
-    """Name the tensors that hold infinite numbers or NaN: a pass over memory, without a copy."""
-    floating = {n: t for n, t in named.items() if t.is_floating_point() and t.numel()}
-    return [n for n, t in floating.items() if not torch.stack(t.aminmax()).isfinite().all()]
-
-
-def restore(model: nn.Module, stored: Mapping[str, Tensor], where: Path) -> None:
-    """Copy stored tensors into a model.
-
-    Raises:
-        FolderError: names, shapes or kinds of numbers differ; the message lists the first
-            differences.
-    """
-    compare(model, stored, where)
-    with torch.no_grad():
-        for name, tensor in tensors(model).items():
-            tensor.copy_(spread_like(tensor, stored[name]))
-
-
-def compare(model: nn.Module, stored: Mapping[str, Tensor], where: Path) -> None:
-    """Refuse tensors that are not those of a model.
-
-    Raises:
-        FolderError: as `restore`.
-    """
-    own = tensors(model)
-    wrong = [f"- {name}: missing" for name in own.keys() - stored.keys()]
-    wrong += [f"- {name}: not part of this model" for name in stored.keys() - own.keys()]
-    wrong += [
-        f"- {name}: stored {tuple(stored[name].shape)}, the model has {tuple(own[name].shape)}"
-        for name in own.keys() & stored.keys()
-        if own[name].shape != stored[name].shape
-    ]
-    wrong += [
-        f"- {name}: stored {stored[name].dtype}, the model has {own[name].dtype}"
-        for name in own.keys() & stored.keys()
-        if own[name].is_floating_point() != stored[name].is_floating_point()
-    ]
-    if wrong:
-        listed = "\n".join(sorted(wrong)[:8])
-        raise FolderError(
-            f"{where} does not match the model of its recipe "
-            f"({len(wrong)} differences):\n{listed}\n"
-            "Use the recipe it was trained with, or train again."
-        )
 
 
 class Saver:
@@ -374,9 +315,3 @@ def _optimizer_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, Tens
         for name, parameter in model.named_parameters()
         for key, value in optimizer.state.get(parameter, {}).items()
     }
-
-
-def sha256(path: Path) -> str:
-    """Return the sha256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -45,17 +45,6 @@ def whole(x: Tensor) -> Tensor:
     return x if gather is None else gather()
 
 
-def spread_like(own: Tensor, x: Tensor) -> Tensor:
-    """Return this rank's part of a whole tensor, as `own` is spread by FSDP2; or all of it."""
-    mesh, placements = getattr(own, "device_mesh", None), getattr(own, "placements", None)
-    if mesh is None:
-        return x
-    from torch.distributed.tensor import distribute_tensor
-
-    # Every rank has read the same: nothing is sent.
-    return distribute_tensor(x.to(own.device), mesh, placements, src_data_rank=None)
-
-
 @dataclass(frozen=True, slots=True)
 class RankBatch(Generic[B]):
     """One rank's part of a batch; if that is empty, another example, which counts nothing."""

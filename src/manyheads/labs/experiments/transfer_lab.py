@@ -16,7 +16,7 @@ from manyheads.labs.lab_training import fresh, learn
 from manyheads.models.resize import resize
 from manyheads.models.sized_tables import POSITIONS
 from manyheads.models.vit import VitConfig
-from manyheads.train.checkpoint import tensors as weights
+from manyheads.train.model_tensors import tensors as weights
 
 SMALL, LARGE = 24, 32  # pixels before and after
 

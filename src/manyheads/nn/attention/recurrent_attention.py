@@ -6,7 +6,7 @@ here; the softmax and its mask are those of `attention.py`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
@@ -224,3 +224,11 @@ class NoAttention(nn.Module):
     ) -> tuple[Float[Tensor, "batch query out"], None]:
         """Transform the states; there are no weights."""
         return self.combine(query).tanh(), None
+
+
+ScoreName = Literal["none", "additive", "dot", "general"]
+SCORES: dict[ScoreName, type[AdditiveScore] | type[DotScore]] = {
+    "additive": AdditiveScore,
+    "dot": DotScore,
+    "general": GeneralScore,
+}

@@ -9,7 +9,7 @@ from manyheads.fit.inputs import start_record
 from manyheads.project.folder import ModelFolder
 from manyheads.project.paths import find_model
 from manyheads.tasks.caption.recipe import CaptionRecipe
-from manyheads.train.checkpoint import restore, tensors
+from manyheads.train.model_tensors import restore, tensors
 
 
 def initialize(model: nn.Module, recipe: CaptionRecipe, out: Path) -> dict[str, Any] | None:

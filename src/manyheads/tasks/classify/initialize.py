@@ -24,7 +24,7 @@ from manyheads.project.folder import ModelFolder, read_json
 from manyheads.project.paths import find_model
 from manyheads.recipe_data.image_data import ImageRecipe
 from manyheads.tasks.classify.recipe import ClassifyRecipe
-from manyheads.train.checkpoint import tensors
+from manyheads.train.model_tensors import tensors
 
 SHOWN = 8
 

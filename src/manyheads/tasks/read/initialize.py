@@ -10,7 +10,7 @@ from manyheads.errors import RecipeError
 from manyheads.fit.inputs import start_record
 from manyheads.tasks.read.preparation import start_folder
 from manyheads.tasks.read.recipe import ReadRecipe
-from manyheads.train.checkpoint import tensors
+from manyheads.train.model_tensors import tensors
 
 
 def initialize(model: nn.Module, recipe: ReadRecipe, out: Path) -> dict[str, Any] | None:

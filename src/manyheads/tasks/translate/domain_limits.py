@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyheads.data.text.corpus import Corpus
-from manyheads.generation.output_monitor import main_script
+from manyheads.data.text.scripts import main_script
 from manyheads.generation.text_decoding import Translation
 from manyheads.measure.text_metrics import TEXT_METRICS
 from manyheads.predict.unusual import Measures, measure

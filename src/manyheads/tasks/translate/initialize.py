@@ -31,7 +31,7 @@ from manyheads.project.sentencepiece_files import (
     need_vocabularies,
 )
 from manyheads.tasks.translate.recipe import Start, TranslateRecipe
-from manyheads.train.checkpoint import restore, tensors
+from manyheads.train.model_tensors import restore, tensors
 
 # Names of tensors with a row for each token, of the target or of both sides.
 OF_TARGET = ("target_embedding.weight", "output.weight")
