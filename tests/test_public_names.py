@@ -108,6 +108,24 @@ def test_one_model_does_not_load_the_others() -> None:
     assert not modules & {"manyheads.models.swin", "manyheads.models.presets"}
 
 
+@pytest.mark.parametrize(
+    ("task", "model", "given"),
+    [
+        ("translate", "multi30k-en-de", "A dog runs."),
+        pytest.param("caption", "emoji-caption", "docs/images/heart.png", marks=pytest.mark.full),
+        pytest.param("classify", "digits", "docs/images/seven.png", marks=pytest.mark.full),
+    ],
+)
+def test_an_answer_loads_nothing_of_other_tasks(task: str, model: str, given: str) -> None:
+    """Nor more of the package than it needs: a translation 150 modules."""
+    path = str(Path(__file__).parents[1] / given) if "/" in given else given
+    modules = loaded(f"import manyheads\nmanyheads.load({model!r})({path!r})")
+    own = {name for name in modules if name.partition(".")[0] == "manyheads"}
+    tasks = {name.split(".")[2] for name in own if name.startswith("manyheads.tasks.")}
+    assert tasks == {task}
+    assert len(own) <= (150 if task == "translate" else 180)
+
+
 def test_every_model_and_config_is_public() -> None:
     """A new model file must be listed, too: Configs that build, and the models they build."""
     import manyheads.models as models
