@@ -55,12 +55,17 @@ INSTEAD = {  # of the words of a page that stand for others
     "init DATA": "init pairs.tsv",
     "look MODEL INPUT --shapes": "look digits docs/images/seven.png --shapes",
     "look MODEL INPUT": "look digits docs/images/seven.png",
+    "recipe NAME": "recipe digits",
     "train RECIPE": "train digits",
+    "train my.toml 'train.learning_rate=$rate' --out 'runs/my-$rate'": (
+        "train my.toml train.learning_rate=1e-3 --out runs/my-1e-3"
+    ),
     "train RECIPE start.model=hf:facebook/dinov2-base": (
         "train photos-resnet-18 data.train=photos start.model=hf:facebook/dinov2-base"
     ),
 }
 BEFORE = {  # commands that a page takes as given
+    "docs/decisions/vocabularies.md": ("train en-de-base",),
     "docs/engines.md": (
         "train multi30k-de-gpt-tiny --out runs/made",
         "export runs/made --to onnx --out runs/gpt",
@@ -86,6 +91,7 @@ MADE_BY_THE_HUB = {
 COPIES = {  # models that a page takes as given
     "docs/decisions/eight-bits.md": {"runs/en-de-int8": "en-de"},
     "docs/engines.md": {"vit-run": "digits"},
+    "docs/own-data.md": {"mine-run": "multi30k-en-de"},
     "docs/serve.md": {"runs/mine": "multi30k-en-de"},
 }
 
@@ -176,6 +182,8 @@ def folder(tmp_path: Path) -> Path:
     ]
     for name in ("pairs.tsv", "valid.tsv", "valid.refs.tsv"):
         (tmp_path / name).write_text("\n".join(pairs) + "\n", encoding="utf-8")
+    more = [f"{en};{de}" for en, de in (pair.split("\t") for pair in pairs[:40])]
+    (tmp_path / "more.csv").write_text("\n".join(["en;de", *more]) + "\n", encoding="utf-8")
     shutil.copy(find_recipe("multi30k-en-de-tiny"), tmp_path / "my.toml")
     table = pa.table({"en": ["A dog runs.", "Two men."]})
     (tmp_path / "corpus").mkdir()
@@ -268,7 +276,7 @@ def test_commands_in_order(page: str, folder: Path) -> None:
         if words[0] == "train" and "--resume" not in words:
             out = words[words.index("--out") + 1] if "--out" in words else None
             shutil.rmtree(folder / (out or f"runs/{Path(words[1]).stem}"), ignore_errors=True)
-        if words[0] == "init":  # again, of other data
+        if words[0] == "init" and "--out" not in words:  # again, of other data
             shutil.rmtree(folder / "mine", ignore_errors=True)
             (folder / "mine.toml").unlink(missing_ok=True)
         if wrong := run(words, folder, int(line in PROBLEMS)):
