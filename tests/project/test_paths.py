@@ -214,6 +214,14 @@ def test_a_name_like_no_other() -> None:
         find_model("qqqq")
 
 
+def test_a_pair_of_languages_that_no_model_has() -> None:
+    """A translator of other languages is no suggestion; the hub has one under this name."""
+    with pytest.raises(NotFoundError) as found:
+        find_model("fr-en")
+    assert "did you mean" not in str(found.value)
+    assert "hf:Helsinki-NLP/opus-mt-fr-en." in str(found.value)
+
+
 def test_room_for_a_file(tmp_path: Path) -> None:
     """Its folder is made; a folder is no file."""
     make_room(tmp_path / "a" / "b" / "c.txt")

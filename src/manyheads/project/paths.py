@@ -245,8 +245,12 @@ def find_model(name: str, *, fetch: bool = True) -> Path:
 def _find(what: str, name: str, known: Mapping[str, Path], *, own: bool) -> Path:
     if name in known or (own and name):  # an empty path is the current folder
         return known.get(name, Path(name))
+    hub, close = "", nearest(name, known)
+    if what == "model":
+        hub = ", or hf:USER/MODEL of the hub"
+        if re.fullmatch("[a-z]{2}-[a-z]{2}", name):  # languages: another pair is no answer
+            hub, close = f"{hub}, such as {HUB}Helsinki-NLP/opus-mt-{name}", ". "
     raise NotFoundError(
-        f"There is no {what} {name!r}{nearest(name, known)}"
-        f"Shipped: {', '.join(known) or 'none'}; or give the path of your own"
-        + (", or hf:USER/MODEL of the hub." if what == "model" else ".")
+        f"There is no {what} {name!r}{close}"
+        f"Shipped: {', '.join(known) or 'none'}; or give the path of your own{hub}."
     )
