@@ -194,6 +194,9 @@ def test_spreading_keeps_the_sum() -> None:
     found = onto_grid(x, coarse, fine)
     assert found.sum() == 10
     assert onto_grid(x, coarse, coarse) is x
+    # Three tokens over one: none is nearest to two of them, and nothing is lost.
+    three, one = (TokenGrid((3, 1), Axis(n, first, 1), Axis(1)) for n, first in ((3, 0), (1, 1)))
+    assert onto_grid(torch.tensor([1.0, 2.0, 4.0]), three, one).tolist() == [7.0]
 
 
 def test_a_trace_without_gradients_is_refused() -> None:

@@ -120,7 +120,7 @@ def test_the_table_is_aligned_and_shows_what_runs_inside_what() -> None:
     model = Vit(examples.VIT)
     lines = render_shapes(walk(model, lambda: model(torch.ones(1, 1, 4, 6)))).splitlines()
     assert lines[0].split() == ["part", "class", "in", "out", "parameters"]
-    assert lines[1].startswith("(model)")
+    assert lines[1].startswith("(model)  ")
     assert lines[2].startswith("  patches ")
     assert len({line.index(line.split()[1]) for line in lines[:3]}) == 1
     assert any("q 1 x 2 x 7 x 4, k 1 x 2 x 7 x 4" in line for line in lines)

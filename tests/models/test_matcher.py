@@ -98,6 +98,13 @@ def test_the_scale_at_first_and_at_most() -> None:
     assert "bias" in dict(siglip.named_parameters())
 
 
+def test_projections_of_texts_begin_as_in_clip() -> None:
+    """CLIP's text_projection: normal, with a standard deviation of width ** -0.5."""
+    torch.manual_seed(0)
+    weights = replace(VIT, dim=64, heads=2, embedding=256).build().texts.projection.weight
+    assert weights.std().item() == pytest.approx(64**-0.5, rel=0.03)
+
+
 # --- Towers -------------------------------------------------------------------------------------
 
 

@@ -213,6 +213,8 @@ def test_limits_are_set_from_validation_data(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(model, "domain", set_domain(model, corpus, found, "dates"))
     assert model.domain is not None
     assert (model.domain.texts, model.domain.unknown) == (60, 0.0)
+    limits = (model.domain.text, model.domain.output)
+    assert list(limits) == [round(limit, 3) for limit in limits]  # thousandths, rounded up
     share = unusual_share(model, corpus, found)
     assert share is not None
     assert share <= 100 * 8 / 60  # at most one a limit, and one right one of twenty

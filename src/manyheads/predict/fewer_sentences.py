@@ -21,6 +21,8 @@ def fewer_sentences(source: str, translation: str, language: str) -> tuple[int, 
     Examples:
         >>> fewer_sentences("It is late. We are tired. Come!", "Es ist spät. Komm!", "en")
         (3, 2)
+        >>> fewer_sentences("It is late. Come!", "Es ist spät.", "en")
+        (2, 1)
         >>> fewer_sentences("It is late. Come!", "Es ist spät; komm!", "en")
     """
     ours = sum(not part.kept for part in split_line(source, language))
