@@ -51,6 +51,11 @@ TEXTS = {
         "Ich habe meinen Koffer im Taxi vergessen.",
         "Ein Mann fährt Fahrrad.",
     ],
+    "en-fr": [
+        "Can you recommend a good restaurant around here?",
+        "I left my suitcase in the taxi.",
+        "It is raining today.",
+    ],
     "multi30k-en-de": [
         "A man is riding a bicycle.",
         "Two dogs are playing in the snow.",

@@ -83,7 +83,9 @@ def load(
 ) -> Reader: ...
 @overload
 def load(
-    model: Literal["date-en-ko", "de-en", "en-de", "enko-en-ko", "enko-ko-en", "multi30k-en-de"],
+    model: Literal[
+        "date-en-ko", "de-en", "en-de", "en-fr", "enko-en-ko", "enko-ko-en", "multi30k-en-de"
+    ],
     kind: None = None,
     *,
     image_size: Size = None,

@@ -3,6 +3,7 @@
 const TEXTS = {
   "en-de": ["Can you recommend a good restaurant around here?", "I left my suitcase in the taxi."],
   "de-en": ["Können Sie hier ein gutes Restaurant empfehlen?", "Ich habe meinen Koffer im Taxi vergessen."],
+  "en-fr": ["Can you recommend a good restaurant around here?", "I left my suitcase in the taxi."],
   "multi30k-en-de": [
     "A man in a blue shirt is standing on a ladder cleaning a window.",
     "Two dogs play in the snow.",
@@ -17,6 +18,7 @@ const TEXTS = {
 const PAIRS = {
   "en-de": ["I lost my key.", "I lost my bag."],
   "de-en": ["Ich habe meinen Schlüssel verloren.", "Ich habe meinen Koffer verloren."],
+  "en-fr": ["I lost my key.", "I lost my bag."],
   "multi30k-en-de": ["A man is riding a bicycle.", "A man is riding a horse."],
   "enko-en-ko": ["The function returns a string.", "The function returns a set."],
   "enko-ko-en": ["이 함수는 값을 반환합니다.", "이 메서드는 값을 반환합니다."],
@@ -37,6 +39,7 @@ export const IMAGES = {
 export const DATA = {
   "en-de": { en: "everyday sentences and photo captions (193,000 pairs)", ko: "일상 문장과 사진 설명문 (19만 3천 쌍)" },
   "de-en": { en: "everyday sentences and photo captions (193,000 pairs)", ko: "일상 문장과 사진 설명문 (19만 3천 쌍)" },
+  "en-fr": { en: "everyday sentences (161,000 pairs)", ko: "일상 문장 (16만 1천 쌍)" },
   "multi30k-en-de": { en: "29,000 photo captions, nothing else", ko: "사진 설명문 2만 9천 개뿐" },
   "enko-en-ko": { en: "software documentation and a few everyday sentences (29,000 pairs)", ko: "소프트웨어 문서와 일상 문장 조금 (2만 9천 쌍)" },
   "enko-ko-en": { en: "software documentation and a few everyday sentences (29,000 pairs)", ko: "소프트웨어 문서와 일상 문장 조금 (2만 9천 쌍)" },
