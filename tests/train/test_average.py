@@ -12,6 +12,7 @@ from manyheads.train.average import (
     Average,
     CheckpointAverage,
     ExponentialAverage,
+    TowardStart,
     average,
     averaged,
 )
@@ -61,6 +62,19 @@ def test_mean_of_the_last_validations_by_hand() -> None:
     assert seen == [1.0, 2.0, 5.0]
 
 
+def test_toward_the_start_by_hand() -> None:
+    """A quarter of 8 and three quarters of 4; the first weights are those before training."""
+    model = single(8.0)
+    mixed = TowardStart(0.25, model)
+    assert mixed.weights()["weight"].item() == 8.0
+    nn.init.constant_(model.weight, 4.0)
+    mixed.after_step(model, 1)
+    assert mixed.weights()["weight"].item() == 5.0
+    with averaged(mixed, model):
+        assert model.weight.item() == 5.0
+    assert model.weight.item() == 4.0
+
+
 def test_training_goes_on_from_its_own_weights() -> None:
     """The average is only visited, even when validation fails."""
     model, ema = single(1.0), ExponentialAverage(0.5)
@@ -90,8 +104,11 @@ def test_recipes_choose() -> None:
     assert type(average(config(), network())) is Average
     assert isinstance(average(config(ema=0.9), network()), ExponentialAverage)
     assert isinstance(average(config(average=3), network()), CheckpointAverage)
-    with pytest.raises(ValueError, match=r"ema is 0\.9 and average 3: choose one"):
+    assert isinstance(average(config(toward_start=0.3), network()), TowardStart)
+    with pytest.raises(ValueError, match=r"ema is 0\.9, average 3 and .*: choose one"):
         config(ema=0.9, average=3)
+    with pytest.raises(ValueError, match=r"toward_start 0\.3: choose one"):
+        config(ema=0.9, toward_start=0.3)
 
 
 def test_a_mean_of_checkpoints_needs_statistics_of_its_own(tmp_path: Path) -> None:
@@ -100,12 +117,14 @@ def test_a_mean_of_checkpoints_needs_statistics_of_its_own(tmp_path: Path) -> No
     task = Plane()
     with pytest.raises(UsageError, match=r"average is 2, .* batch norm \(1\).* train\.ema"):
         run(tmp_path / "mean", task, config(average=2), model=model)
+    with pytest.raises(UsageError, match=r"toward_start is 0\.5, .* set it to 0"):
+        run(tmp_path / "start", task, config(toward_start=0.5), model=model)
     assert not task.seen
     run(tmp_path / "moving", task, config(ema=0.9), model=model)
     run(tmp_path / "frozen", task, config(average=2, freeze=("0", "1")), model=model)
 
 
-@pytest.mark.parametrize("how", [{"ema": 0.5}, {"average": 2}])
+@pytest.mark.parametrize("how", [{"ema": 0.5}, {"average": 2}, {"toward_start": 0.5}])
 def test_kept_and_validated_weights_are_the_averaged_ones(
     how: dict[str, float], tmp_path: Path
 ) -> None:
@@ -129,14 +148,16 @@ def test_the_mean_is_of_the_weights_that_were_validated(tmp_path: Path) -> None:
     torch.testing.assert_close(first(mean), (first(ends[0]) + first(ends[1])) / 2)
 
 
-@pytest.mark.parametrize("how", [{"ema": 0.9}, {"average": 2}])
+@pytest.mark.parametrize("how", [{"ema": 0.9}, {"average": 2}, {"toward_start": 0.3}])
 @pytest.mark.parametrize("cut", [5, 9])
 def test_resumed_bitwise(how: dict[str, float], cut: int, tmp_path: Path) -> None:
     """The average is part of the state."""
     whole = run(tmp_path / "whole", Plane(), config(**how))
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path / "cut", Plane(), config(**how), observer=Unplugged(cut))
-    resumed = run(tmp_path / "cut", Plane(), config(**how))
+    other = network()
+    nn.init.zeros_(next(other.parameters()))  # what a resumed model begins with does not count
+    resumed = run(tmp_path / "cut", Plane(), config(**how), model=other)
     again = run(tmp_path / "cut", Plane(), config(**how))  # finished: nothing is left to do
     for one, two, three in zip(
         whole.parameters(), resumed.parameters(), again.parameters(), strict=True

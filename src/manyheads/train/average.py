@@ -81,29 +81,50 @@ class CheckpointAverage(Average):
         return {name: torch.stack(tensors).mean(dim=0) for name, tensors in parts.items()}
 
 
+class TowardStart(Average):
+    """The last weights, mixed with those before training (WiSE-FT, Wortsman et al. 2022).
+
+    What the first ones knew is forgotten less than what training teaches is lost. The state has the
+    weights before training.
+    """
+
+    def __init__(self, share: float, model: nn.Module) -> None:
+        super().__init__()
+        self.share = share
+        self.last = {n: parameter.detach() for n, parameter in model.named_parameters()}
+        self.state = {name: parameter.clone() for name, parameter in self.last.items()}
+
+    def weights(self) -> Mapping[str, Tensor]:
+        """Return (1 - share) of the last weights and a share of the first."""
+        return {n: torch.lerp(last, self.state[n], self.share) for n, last in self.last.items()}
+
+
 def average(config: TrainConfig, model: nn.Module) -> Average:
-    """Build the average of a recipe.
+    """Build the average of a recipe; the model has the weights before training.
 
     Raises:
-        UsageError: a mean of checkpoints for a model with batch norm.
+        UsageError: a mean of weights that lie far apart, for a model with batch norm.
     """
     if config.ema:
         return ExponentialAverage(config.ema)
-    if config.average <= 1:
+    if config.average <= 1 and not config.toward_start:
         return Average()
     # Running means and variances belong to the newest weights: a moving average stays close to
-    # these, a mean over validations does not. Frozen layers do not change theirs.
+    # these, the others do not. Frozen layers do not change theirs.
     normed = [
         name
         for name, part in model.named_modules()
         if isinstance(part, BATCH_NORMS) and any(p.requires_grad for p in part.parameters())
     ]
     if normed:
+        key, off = ("average", 1) if config.average > 1 else ("toward_start", 0)
         raise UsageError(
-            f"train.average is {config.average}, but the model has batch norm ({normed[0]}), whose "
-            "running statistics do not match the mean of the weights: set it to 1, or use "
-            "train.ema instead, such as 0.999."
+            f"train.{key} is {getattr(config, key)}, but the model has batch norm ({normed[0]}), "
+            f"whose running statistics do not match the mean of the weights: set it to {off}, or "
+            "use train.ema instead, such as 0.999."
         )
+    if config.toward_start:
+        return TowardStart(config.toward_start, model)
     return CheckpointAverage(config.average)
 
 

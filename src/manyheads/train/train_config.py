@@ -62,6 +62,9 @@ class TrainConfig:
     # Decay of the exponential moving average of the weights to save and validate; 0: the last ones.
     ema: Share = 0.0
     average: Count = 1  # number of validations whose weights are averaged; 1: only the newest
+    # Share of the weights before training in those to save and validate: a model that is continued
+    # forgets less (Wortsman et al. 2022).
+    toward_start: Share = 0.0
     precision: Precision = "fp32"  # "auto": the faster one; fp32 where bf16 would be imitated
     # How several processes (torchrun) share the model: "ddp" has it whole in each, "fsdp" a part.
     parallel: Parallel = "ddp"
@@ -86,9 +89,10 @@ class TrainConfig:
         return torch.contiguous_format
 
     def __post_init__(self) -> None:
-        if self.ema and self.average > 1:
+        if (self.ema > 0) + (self.average > 1) + (self.toward_start > 0) > 1:
             raise ValueError(
-                f"ema is {self.ema} and average {self.average}: choose one, leave the other out"
+                f"ema is {self.ema}, average {self.average} and toward_start {self.toward_start}: "
+                "choose one, leave the others out"
             )
         if self.restart and self.restart.step >= self.steps:
             raise ValueError(
