@@ -279,7 +279,8 @@ def test_general_pairs_are_mixed_in(tmp_path: Path) -> None:
     """Those of the model's own recipe, without the sources that are held out here."""
     found = prepared(tmp_path, _dates(60), start="date-en-ko", columns=("en=1", "ko=2"))
     recipe = tomllib.loads(found.recipe)
-    assert recipe["data"]["additional"] == ["general.tsv"]
+    assert len(rows(found, "general.tsv")) == 2000
+    assert recipe["data"]["additional"] == ["general.tsv", "train.tsv", "train.tsv"]
     assert recipe["data"]["general"] == "general-val.tsv"
     held = {normalised(one) for one, _ in rows(found, "val.tsv", "test.tsv")}
     assert not held & {normalised(one) for one, _ in rows(found, "general.tsv")}
@@ -294,7 +295,7 @@ def test_nothing_general_is_promised_where_there_is_none(
     monkeypatch.setattr(tables, "general_pairs", lambda *_: General((), (), "no such file"))
     chosen: dict[str, Any] = {"columns": ("en=1", "ko=2"), "hardware": "gpu"}
     found = prepared(tmp_path, _dates(60), start="date-en-ko", **chosen)
-    assert "general" not in tomllib.loads(found.recipe)["data"]
+    assert not {"general", "additional"} & tomllib.loads(found.recipe)["data"].keys()
     assert "training ends with the scores before and after, on yours" in found.expect
 
 

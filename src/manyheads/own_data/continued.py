@@ -22,7 +22,8 @@ from manyheads.recipe_data.pair_splits import corpus_split, training_corpus
 from manyheads.streams import generator
 
 GENERAL = 300  # pairs to validate what must not be forgotten
-LEAST_MIXED = 2000  # pairs mixed in, at least; else as many as there are own ones
+LEAST_MIXED = 2000  # pairs mixed in, at least
+MIXED = 4  # for each own one: fewer are soon known by heart, and keep little
 DERIVED = ("pad", "start", "end", "vocabulary", "target_vocabulary")
 
 
@@ -109,4 +110,4 @@ def general_pairs(base: Base, count: int, held_out: Collection[str], seed: int) 
         chosen = sorted(random.permutation(len(pairs))[:number].tolist())
         return [Pair(index + 1, *pairs[index]) for index in chosen]
 
-    return General(some(train, max(count, LEAST_MIXED)), some(valid, GENERAL))
+    return General(some(train, max(MIXED * count, LEAST_MIXED)), some(valid, GENERAL))

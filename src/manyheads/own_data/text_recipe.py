@@ -39,6 +39,7 @@ SIZES = (
 )
 CONTINUED = Size(math.inf, (0, 0), 0, 0.0, 2048, 12)  # its layers are those of the model
 FEW = 20_000  # pairs
+AGAIN = 2  # own pairs are named so often more, where general ones are many times as many
 
 
 @dataclass(frozen=True)
@@ -111,13 +112,15 @@ class _Draft(Draft):
     def write(self, root: str) -> str:
         """Write the recipe."""
         texts, size, base = self.data, self.size, self.base
-        general = "general" in texts.parts
+        general = texts.parts.get("general", ())
+        again = min(AGAIN, max(0, len(general) // len(texts.train) - 1))
         lines = self.fill(
             "text_recipe.template",
             pairs=texts.what == "pairs",
             root=dumps(root),
             continues=f"; continues {base.name}" if base else "",
-            general=general,
+            general=bool(general),
+            mixed=dumps(["general.tsv", *["train.tsv"] * again]),
             alone=base and not general,
             new=texts.target and not base,
             vocabulary=vocabulary_size(side for pair in texts.train for side in pair[1:]),
