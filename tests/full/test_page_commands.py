@@ -57,6 +57,7 @@ INSTEAD = {  # of the words of a page that stand for others
     "look MODEL INPUT": "look digits docs/images/seven.png",
     "recipe NAME": "recipe digits",
     "train RECIPE": "train digits",
+    "train en-de-wide": "train en-de-wide train.max_tokens=2048",  # else 24 GiB are not enough
     "train my.toml 'train.learning_rate=$rate' --out 'runs/my-$rate'": (
         "train my.toml train.learning_rate=1e-3 --out runs/my-1e-3"
     ),
