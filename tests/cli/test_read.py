@@ -68,7 +68,7 @@ def test_mistakes(call: Call, sign: Path, tmp_path: Path) -> None:
     code, out, err = call("read", sign, "--model", trained("translator"))
     assert (code, out) == (2, "")
     assert "does not read images" in err
-    code, _, err = call("read", sign, *model, "--to", "fr")
+    code, _, err = call("read", sign, *model, "--to", "es")
     assert code == 2
     assert "--translator" in err
     code, _, err = call("translate", "one", *model)

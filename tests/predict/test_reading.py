@@ -209,9 +209,9 @@ def test_a_note_follows_what_the_shipped_reader_can_do(blur: float, noted: bool)
 def test_languages_have_to_fit(reader: Reader, draw: Draw) -> None:
     path = draw("one")
     with pytest.raises(
-        UsageError, match=r"No shipped model translates from en to 'fr'.*enko-ko-en"
+        UsageError, match=r"No shipped model translates from en to 'es'.*enko-ko-en"
     ):
-        read([path], model=reader, to="fr")
+        read([path], model=reader, to="es")
     with pytest.raises(UsageError, match="reads en and the translation is to be in fr"):
         read([path], model=reader, to="fr", translator=str(trained("translator")))
     with pytest.raises(UsageError, match="does not read: its task is 'translate'"):

@@ -26,6 +26,7 @@ def test_defaults() -> None:
         "label_smoothing": 0.0,
         "ema": 0.0,
         "average": 1,
+        "toward_start": 0.0,
         "precision": "fp32",
         "workers": 0,
         "tensorboard": False,
@@ -48,7 +49,7 @@ def test_one_average_at_a_time() -> None:
     """Either alone is fine."""
     assert TrainConfig(ema=0.9).ema == 0.9
     assert TrainConfig(average=2).average == 2
-    with pytest.raises(ValueError, match=r"ema is 0\.9 and average 2: choose one"):
+    with pytest.raises(ValueError, match=r"ema is 0\.9, average 2 and .*: choose one"):
         TrainConfig(ema=0.9, average=2)
 
 

@@ -314,7 +314,7 @@ def test_libretranslate(client: httpx.Client) -> None:
     assert "</b>" in html["translatedText"]
     assert len(html["alternatives"]) == 2
     listed = {each["code"]: each["targets"] for each in client.get("/languages").json()}
-    assert set(listed["en"]) == {"ko", "de"}
+    assert set(listed["en"]) == {"ko", "de", "fr"}
     wrong = client.post("/translate", json={"q": "a", "source": "en", "target": "xx"})
     assert wrong.status_code == 400  # in both protocols
     assert "translates from" in wrong.json()["error"]
@@ -379,7 +379,7 @@ def test_deepl(client: httpx.Client) -> None:
         "text": load("en-de")(SENTENCE),
     }
     codes = {each["language"] for each in client.get("/v2/languages?type=target").json()}
-    assert codes == {"KO", "DE", "EN"}
+    assert codes == {"KO", "DE", "EN", "FR"}
     body = client.request("GET", "/v2/languages", json={"type": "target"})
     assert {each["language"] for each in body.json()} == codes
     billed = sum(each["billed_characters"] for each in found["translations"])
