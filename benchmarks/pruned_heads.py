@@ -13,8 +13,7 @@ folder, order and trainings, is not made again.
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -24,24 +23,14 @@ from torch import Tensor
 from benchmarks.head_gates import closing_order
 from manyheads import Translator, load, train
 from manyheads.data.text.corpus import read_parallel
-from manyheads.labs.experiments.pruning_lab import Head, loss_without, training_tokens
+from manyheads.labs.experiments.pruning_lab import Head, loss_without, training_tokens, without
 from manyheads.labs.shipped_models import network
 from manyheads.measure.bootstrap import compare
 from manyheads.measure.text_metrics import TEXT_METRICS, Statistics
-from manyheads.nn.editing.edits import edit
 from manyheads.project.paths import data_root
 
 MODEL = "multi30k-en-de"
 SETS = ("val", "test_2018_flickr")
-
-
-@contextmanager
-def without(heads: Sequence[Head]) -> Iterator[None]:
-    """Take heads of the encoder out."""
-    with edit() as changes:
-        for head in heads:
-            changes.head(*head).zero()
-        yield
 
 
 def every_head() -> list[Head]:

@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from importlib import import_module
 from importlib.resources import files
@@ -217,7 +217,8 @@ def shipped(kind: str) -> dict[str, Path]:
 
 def find_recipe(name: str) -> Path:
     """Find a recipe by the name of a shipped one, or by its path."""
-    return _find("recipe", name, shipped("recipes"), own=os.path.isfile(name))  # noqa: PTH113
+    known = shipped("recipes")
+    return _find("recipe", name, known, own=os.path.isfile(name), alike=known)  # noqa: PTH113
 
 
 def find_model(name: str, *, fetch: bool = True) -> Path:
@@ -239,18 +240,25 @@ def find_model(name: str, *, fetch: bool = True) -> Path:
             import_module("manyheads.convert.hub_models").fetch_model(name)
         return folder
     known = {each: manifest.parent for each, manifest in shipped("pretrained").items()}
-    return _find("model", name, known, own=os.path.isdir(name))  # noqa: PTH112
+    alike, elsewhere = list(known), f", or {HUB}USER/MODEL of the hub"
+    if re.fullmatch("[a-z]{2}-[a-z]{2}", name):  # languages: another pair is no answer
+        alike, elsewhere = [], f"{elsewhere}, such as {HUB}Helsinki-NLP/opus-mt-{name}"
+    own = os.path.isdir(name)  # noqa: PTH112
+    return _find("model", name, known, own=own, alike=alike, elsewhere=elsewhere)
 
 
-def _find(what: str, name: str, known: Mapping[str, Path], *, own: bool) -> Path:
+def _find(
+    what: str,
+    name: str,
+    known: Mapping[str, Path],
+    *,
+    own: bool,
+    alike: Iterable[str],
+    elsewhere: str = "",
+) -> Path:
     if name in known or (own and name):  # an empty path is the current folder
         return known.get(name, Path(name))
-    hub, close = "", nearest(name, known)
-    if what == "model":
-        hub = ", or hf:USER/MODEL of the hub"
-        if re.fullmatch("[a-z]{2}-[a-z]{2}", name):  # languages: another pair is no answer
-            hub, close = f"{hub}, such as {HUB}Helsinki-NLP/opus-mt-{name}", ". "
     raise NotFoundError(
-        f"There is no {what} {name!r}{close}"
-        f"Shipped: {', '.join(known) or 'none'}; or give the path of your own{hub}."
+        f"There is no {what} {name!r}{nearest(name, alike)}"
+        f"Shipped: {', '.join(known) or 'none'}; or give the path of your own{elsewhere}."
     )

@@ -47,10 +47,8 @@ def learn_tokenizer(
     lines: Iterable[str], config: TokenizerConfig, languages: Sequence[str] = ()
 ) -> Tokenizer:
     """Learn one vocabulary; of several ranks the first learns it, for all."""
-    from manyheads.train.ranks import (  # torch.distributed, where one learns
-        on_first,
-        rank_and_world,
-    )
+    # Here, since who reads a vocabulary needs no ranks.
+    from manyheads.train.ranks import on_first, rank_and_world
 
     if rank_and_world()[1] == 1:
         return Tokenizer.train(lines, config, languages)

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, closing
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -54,25 +54,42 @@ def _hash(path: Path, changed: int, size: int) -> str:  # noqa: ARG001 - both ar
     return hashlib.sha256(path.read_bytes()).hexdigest()[:32]
 
 
+class Application(FastAPI):
+    """OpenAPI says which paths need the token of `Guard`, so that generated clients send it."""
+
+    def openapi(self) -> dict[str, Any]:
+        """Describe all paths, when somebody asks."""
+        described = super().openapi()
+        if self.state.settings.token is not None:
+            schemes = described.setdefault("components", {}).setdefault("securitySchemes", {})
+            schemes["token"] = {"type": "http", "scheme": "bearer"}
+            for path, operations in described["paths"].items():
+                if not path.startswith(OPEN):
+                    for operation in operations.values():
+                        operation["security"] = [{"token": []}]
+        return described
+
+
 def create_app(served: Served, settings: Settings) -> Guard:
     """Make the application; it loads models when it starts and finishes its work when it stops."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        if settings.glossaries is not None:
-            app.state.glossaries = Glossaries(settings.glossaries)
-        loading = asyncio.create_task(served.start())
-        try:
-            yield
-        finally:
-            served.ready = False
-            loading.cancel()
-            await asyncio.gather(loading, return_exceptions=True)
-            await served.close()
+        with ExitStack() as ending:
             if settings.glossaries is not None:
-                app.state.glossaries.close()
+                app.state.glossaries = ending.enter_context(
+                    closing(Glossaries(settings.glossaries))
+                )
+            loading = asyncio.create_task(served.start())
+            try:
+                yield
+            finally:
+                served.ready = False
+                loading.cancel()
+                await asyncio.gather(loading, return_exceptions=True)
+                await served.close()
 
-    app = FastAPI(
+    app = Application(
         title="Manyheads",
         version=__version__,
         description=DESCRIPTION,
@@ -99,20 +116,7 @@ def create_app(served: Served, settings: Settings) -> Guard:
     async def page(http: HttpRequest) -> Response:
         return await files.get_response("index.html", http.scope)
 
-    if settings.token is not None:
-        _describe_token(app)
     return Guard(app, settings, served.metrics)
-
-
-def _describe_token(app: FastAPI) -> None:
-    """Say in OpenAPI which paths need the token of `Guard`, so that generated clients send it."""
-    described = app.openapi()
-    schemes = described.setdefault("components", {}).setdefault("securitySchemes", {})
-    schemes["token"] = {"type": "http", "scheme": "bearer"}
-    for path, operations in described["paths"].items():
-        if not path.startswith(OPEN):
-            for operation in operations.values():
-                operation["security"] = [{"token": []}]
 
 
 def served_by(app: Guard) -> Served:

@@ -1,6 +1,7 @@
 """T9, T14: how many heads of each kind of attention can go without retraining."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 import torch
 import torch.nn.functional as F
@@ -20,6 +21,15 @@ HALF = 0.5  # of the whole model's score
 # BLEU with a fifth of the heads of each kind in NAMES, Michel et al. 2019, section 5 and figure 4.
 PUBLISHED = "about 30 / about 30 / breaks down"
 Head = tuple[str, int, str, int]
+
+
+@contextmanager
+def without(heads: Iterable[Head]) -> Iterator[None]:
+    """Take heads out: their outputs are zero."""
+    with edit() as changes:
+        for head in heads:
+            changes.head(*head).zero()
+        yield
 
 
 def training_tokens(name: str, count: int, root: str | None) -> tuple[Tensor, Tensor]:
@@ -44,9 +54,7 @@ def loss_without(name: str, count: int, root: str | None) -> Callable[[Iterable[
 
     @torch.no_grad()
     def loss(heads: Iterable[Head]) -> float:
-        with edit() as changes:
-            for head in heads:
-                changes.head(*head).zero()
+        with without(heads):
             logits = model(source, target[:, :-1]).flatten(0, 1)
         return float(
             F.cross_entropy(logits, target[:, 1:].flatten(), ignore_index=model.config.pad)
@@ -61,9 +69,7 @@ def measure(name: str, size: Size, root: str | None) -> Measured:
     both = pairs(name, "valid", size.sentences, root)
 
     def score(heads: list[Head]) -> list[float]:
-        with edit() as changes:
-            for head in heads:
-                changes.head(*head).zero()
+        with without(heads):
             answers = [text for text, _ in greedy(name, [source for source, _ in both])]
         chrf = TEXT_METRICS["chrf"].statistics(answers, [reference for _, reference in both])
         return [round(chrf.value(row), 2) for row in chrf.rows]
