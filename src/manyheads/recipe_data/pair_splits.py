@@ -7,6 +7,7 @@ from itertools import chain
 
 import numpy as np
 
+from manyheads.data.augment.beginnings import beginning_pairs
 from manyheads.data.augment.number_pairs import number_pairs
 from manyheads.data.augment.speech_levels import polite_pairs, with_levels
 from manyheads.data.augment.text_noise import TextNoise, joined_pairs
@@ -99,7 +100,8 @@ def with_more_pairs(
     corpus: TrainingCorpus, augment: TextNoise, data: PairData, seed: int
 ) -> TrainingCorpus:
     """Add the pairs that `augment` makes of others, and the level of its target to each source."""
-    made = [name for name in ("joined", "numbers", "polite", "levels") if getattr(augment, name)]
+    kinds = ("joined", "numbers", "beginnings", "polite", "levels")
+    made = [name for name in kinds if getattr(augment, name)]
     if not made:
         return corpus
     if isinstance(corpus, StreamedCorpus):
@@ -109,6 +111,8 @@ def with_more_pairs(
     if augment.numbers:
         languages = data.source, data.target
         pairs += number_pairs(*sides, augment.numbers, stream(seed, "numbers"), languages)
+    if augment.beginnings:
+        pairs += beginning_pairs(*sides, augment.beginnings, stream(seed, "beginnings"))
     if augment.polite:
         pairs += polite_pairs(*sides, augment.polite, stream(seed, "polite"), data.target)
     lines = corpus.lines or range(corpus.first_line, corpus.first_line + len(corpus))

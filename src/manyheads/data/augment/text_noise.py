@@ -32,13 +32,14 @@ class TextNoise:
     names: Share = 0.0  # names and numbers that both sides have, replaced by random ones
     joined: Share = 0.0  # pairs more, each of two pairs one after the other
     numbers: Share = 0.0  # pairs more, with other numbers, times, prices, titles; English, German
+    beginnings: Share = 0.0  # pairs more: phrases that begin several, each other's translation
     polite: Share = 0.0  # pairs more, with a plain Korean target made polite
     levels: bool = False  # sources begin with the speech level of a Korean target: <polite>, ...
 
     @property
     def changes_pairs(self) -> bool:
         """Whether any change is drawn anew in each epoch; pairs more are made once."""
-        more = ("joined", "numbers", "polite", "levels")
+        more = ("joined", "numbers", "beginnings", "polite", "levels")
         return any(getattr(self, f.name) for f in fields(self) if f.name not in more)
 
     def __call__(self, source: str, target: str, seed: int) -> Pair:
