@@ -19,13 +19,15 @@ FOLDER = Path(__file__).parents[1] / "benchmarks" / "everyday"
 def main() -> None:
     """Translate, print, and write the sheet."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("source", help="column of the sources, and name of the table")
+    parser.add_argument("source", help="column of the sources")
     parser.add_argument("target", help="column of the human translations")
     parser.add_argument("models", nargs="+")
+    parser.add_argument("--table", help="file of benchmarks/everyday, the column of the sources")
     parser.add_argument("--sheet", type=Path)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    header, *lines = (FOLDER / f"{given.source}.tsv").read_text(encoding="utf-8").splitlines()
+    table = FOLDER / f"{given.table or given.source}.tsv"
+    header, *lines = table.read_text(encoding="utf-8").splitlines()
     columns = header.split("\t")
     rows = [dict(zip(columns, line.split("\t"), strict=True)) for line in lines]
     sources = [row[given.source] for row in rows]
