@@ -240,6 +240,13 @@ def test_mistakes_of_the_model_are_among_them(translate: Path) -> None:
             assert part in message
 
 
+def test_a_share_of_the_weights_before_needs_a_model_to_start_from(translate: Path) -> None:
+    with pytest.raises(RecipeError, match=r"keeps weights of the model in \[start\]"):
+        read_recipe(translate, ["train.toward_start=0.3"])
+    start = ["start.encoder=en-de", "start.decoder=en-de"]
+    assert read_recipe(translate, ["train.toward_start=0.3", *start]).train.toward_start == 0.3
+
+
 def test_one_name_where_a_list_is_meant(translate: Path) -> None:
     """The list is shown."""
     message = complaint(translate, "data.additional=more.tsv")

@@ -24,6 +24,7 @@ from manyheads.streams import generator
 GENERAL = 300  # pairs to validate what must not be forgotten
 LEAST_MIXED = 2000  # pairs mixed in, at least
 MIXED = 4  # for each own one: fewer are soon known by heart (docs/decisions/forgetting.md)
+AGAIN = 2  # own pairs are named so often more, where general ones are many times as many
 DERIVED = ("pad", "start", "end", "vocabulary", "target_vocabulary")
 
 

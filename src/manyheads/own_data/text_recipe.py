@@ -9,7 +9,7 @@ from pathlib import Path
 from manyheads.data.text.formats import Pair
 from manyheads.errors import MissingExtraError
 from manyheads.measure.text_metrics import TEXT_METRICS
-from manyheads.own_data.continued import Base
+from manyheads.own_data.continued import AGAIN, Base
 from manyheads.own_data.prepared import Options
 from manyheads.own_data.speed import FULL, VALIDATIONS, Draft, Speed, measure
 from manyheads.strict_json import dumps
@@ -39,7 +39,6 @@ SIZES = (
 )
 CONTINUED = Size(math.inf, (0, 0), 0, 0.0, 2048, 12)  # its layers are those of the model
 FEW = 20_000  # pairs
-AGAIN = 2  # own pairs are named so often more, where general ones are many times as many
 
 
 @dataclass(frozen=True)

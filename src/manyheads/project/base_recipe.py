@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from manyheads.asks.evaluate_request import ValidationConfig
 from manyheads.data.text.encoding import is_valid_unicode
@@ -90,6 +90,15 @@ class Recipe(Table, ABC):
     data: DataTable
     train: TrainConfig
     evaluate: ValidationConfig = ValidationConfig()
+
+    @model_validator(mode="after")
+    def _keeps_what_was_learned(self) -> Self:
+        if self.train.toward_start and getattr(self, "start", None) is None:
+            raise ValueError(
+                "train.toward_start keeps weights of the model in [start], and there is none: "
+                "name one, or leave train.toward_start out"
+            )
+        return self
 
     @property
     def origin(self) -> Converted | None:
