@@ -125,6 +125,13 @@ def test_classify(client: httpx.Client) -> None:
     }
 
 
+def test_a_form_with_an_image_in_it_is_no_image(client: httpx.Client) -> None:
+    """The problem says how to send the image itself."""
+    found = client.post("/api/v1/classify", files={"image": ("a.png", png())})
+    assert found.status_code == 415, found.text
+    assert "--data-binary" in found.json()["remedy"]
+
+
 def test_caption(client: httpx.Client) -> None:
     """In the language that is asked for."""
     found = ask(client, "/api/v1/caption", images=[encoded(png())], language="ko", n_best=2)

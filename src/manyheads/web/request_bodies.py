@@ -64,6 +64,8 @@ class Body(NamedTuple):
             encoded = base64.b64encode(content).decode()
             name = "images" if several else "image"
             return self.model(**given | {name: [encoded] if several else encoded})
+        if self.uploads and kind.startswith("multipart/"):
+            raise refusal("form_of_images", kind=kind.partition(";")[0])
         return self.model(**await read_fields(content, kind))
 
     def make(self, body: Any, **parameters: Any) -> Any:
