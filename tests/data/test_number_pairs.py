@@ -80,6 +80,7 @@ def test_both_sides_say_the_same_other_number(seed: int) -> None:
         ("I'll come at ten.", "Ich komme um zehn."),  # a time, not 5,000
         ("It is 3.5 metres long.", "Es ist 3,5 Meter lang."),
         ("Go home.", "Geh nach Hause."),
+        ("Class is from 9 a.m. to 5 p.m.", "Der Unterricht geht von 9 bis 5 Uhr."),
     ],
 )
 def test_a_pair_in_doubt_is_left_alone(source: str, target: str) -> None:

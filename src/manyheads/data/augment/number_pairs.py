@@ -121,7 +121,9 @@ def _other(value: int, draw: random.Random) -> int:
 
 
 def other_numbers(source: str, target: str, draw: random.Random) -> Pair | None:
-    """Replace every number that both sides say; None if they do not say the same ones."""
+    """Replace every number that both sides say; None for a time of day, or other numbers."""
+    if re.search(r"\bUhr\b", target):  # hours end at 24: see `other_time`
+        return None
     if not (ours := _said(source, "en")) or not (theirs := _said(target, "de")):
         return None
     if ours.keys() != theirs.keys():
