@@ -112,3 +112,16 @@ def test_joined_pairs_stand_behind_the_others(tmp_path: Path) -> None:
     many = with_more_pairs(training_corpus(table), TextNoise(numbers=1.0), table, seed=1)
     assert [(english[-1], german[-1]) for english, german in many.pairs()] == [(".", ".")] * 3
     assert many.describe([2]).endswith("line 0")
+
+
+def test_made_pairs_are_none_of_what_is_measured_on(tmp_path: Path) -> None:
+    """Of five pairs that begin alike a phrase is made, unless it is a held-out line."""
+    rows = [f"A big dog {n} runs.\tEin großer Hund {n} rennt.\n" for n in "abcde"]
+    (tmp_path / "a.tsv").write_text("".join(rows))
+    (tmp_path / "test.tsv").write_text("a big dog\tUnd dann?\n")
+    noise = TextNoise(beginnings=1.0)
+    for exclude, count in ([], 10), (["test.tsv"], 5):
+        table = data(tmp_path, train="a.tsv", exclude=exclude)
+        corpus = with_more_pairs(training_corpus(table), noise, table, seed=1)
+        assert isinstance(corpus, Corpus)
+        assert len(corpus.source) == count

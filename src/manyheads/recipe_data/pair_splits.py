@@ -77,9 +77,7 @@ def training_corpus(data: PairData, say: Callable[[str], None] = lambda _: None)
     names = (data.train, *data.additional)
     paths = [find_corpus(name, data) for name in names]
     sides = (data.source, data.target)
-    excluded = (held_out_texts(find_corpus(name, data), *sides) for name in data.exclude)
-    exclusion = Exclusion.of(chain.from_iterable(excluded))
-    held = set(map(near_key, corpus_split("valid", data).source)) if data.hold_out else set()
+    exclusion, held = _excluded(data), _held(data)
 
     def pairs() -> Iterator[Pair]:
         every = chain.from_iterable(pairs_of(name, data) for name in names)
@@ -96,10 +94,24 @@ def training_corpus(data: PairData, say: Callable[[str], None] = lambda _: None)
     return corpus
 
 
+def _excluded(data: PairData) -> Exclusion:
+    sides = (data.source, data.target)
+    texts = (held_out_texts(find_corpus(name, data), *sides) for name in data.exclude)
+    return Exclusion.of(chain.from_iterable(texts))
+
+
+def _held(data: PairData) -> set[str]:
+    """Return the keys of the sources that `data.hold_out` takes for validation."""
+    return set(map(near_key, corpus_split("valid", data).source)) if data.hold_out else set()
+
+
 def with_more_pairs(
     corpus: TrainingCorpus, augment: TextNoise, data: PairData, seed: int
 ) -> TrainingCorpus:
-    """Add the pairs that `augment` makes of others, and the level of its target to each source."""
+    """Add the pairs that `augment` makes of others, and the level of its target to each source.
+
+    Those that equal what is measured on are left out, as they are of the corpus.
+    """
     kinds = ("joined", "numbers", "beginnings", "polite", "levels")
     made = [name for name in kinds if getattr(augment, name)]
     if not made:
@@ -115,12 +127,15 @@ def with_more_pairs(
         pairs += beginning_pairs(*sides, augment.beginnings, stream(seed, "beginnings"))
     if augment.polite:
         pairs += polite_pairs(*sides, augment.polite, stream(seed, "polite"), data.target)
+    held = _held(data)
+    made_pairs = _excluded(data).filter(Pair(0, *pair) for pair in pairs)
+    more = [pair for pair in made_pairs if near_key(pair.source) not in held]
     lines = corpus.lines or range(corpus.first_line, corpus.first_line + len(corpus))
-    source = corpus.source + [source for source, _ in pairs]
-    target = corpus.target + [target for _, target in pairs]
+    source = corpus.source + [pair.source for pair in more]
+    target = corpus.target + [pair.target for pair in more]
     if augment.levels:
         source = with_levels(source, target, stream(seed, "levels"), data.target)
-    lines = [*lines, *[0] * len(pairs)]  # they are in no file
+    lines = [*lines, *[0] * len(more)]  # they are in no file
     return replace(corpus, source=source, target=target, lines=lines)
 
 

@@ -32,7 +32,7 @@ class TextNoise:
     names: Share = 0.0  # names and numbers that both sides have, replaced by random ones
     joined: Share = 0.0  # pairs more, each of two pairs one after the other
     numbers: Share = 0.0  # pairs more, with other numbers, times, prices, titles; English, German
-    beginnings: Share = 0.0  # pairs more: phrases that begin several, each other's translation
+    beginnings: Share = 0.0  # pairs more: phrases that begin sentences of both sides
     polite: Share = 0.0  # pairs more, with a plain Korean target made polite
     levels: bool = False  # sources begin with the speech level of a Korean target: <polite>, ...
 
