@@ -75,7 +75,7 @@ export function plane(points, names, { lit = [], label }) {
       const place = h("span", { class: lit.includes(i) ? "lit" : names[i] ? null : "dot" }, names[i] ?? "");
       const [left, middle, half] = [x(point[0]), 100 - y(point[1]), 1 + (names[i]?.length ?? 0)];
       const covered = (top) => taken.some(([l, t, room]) => Math.abs(l - left) < room + half && Math.abs(t - top) < 7);
-      const top = [0, 7, -7, 14, -14].map((by) => middle + by).find((each) => !names[i] || !covered(each)) ?? middle;
+      const top = [0, 7, -7, 14, -14, 21, -21].map((by) => middle + by).find((each) => !names[i] || !covered(each)) ?? middle;
       if (names[i]) taken.push([left, top, half]);
       place.style.left = `${left}%`;
       place.style.top = `${top}%`;
