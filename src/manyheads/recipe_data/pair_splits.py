@@ -10,7 +10,7 @@ import numpy as np
 from manyheads.data.augment.beginnings import beginning_pairs
 from manyheads.data.augment.number_pairs import number_pairs
 from manyheads.data.augment.speech_levels import polite_pairs, with_levels
-from manyheads.data.augment.text_noise import TextNoise, joined_pairs
+from manyheads.data.augment.text_noise import MADE_ONCE, TextNoise, joined_pairs
 from manyheads.data.synthetic.dates import SPLITS, generate
 from manyheads.data.text.corpus import (
     Corpus,
@@ -81,8 +81,7 @@ def training_corpus(data: PairData, say: Callable[[str], None] = lambda _: None)
 
     def pairs() -> Iterator[Pair]:
         every = chain.from_iterable(pairs_of(name, data) for name in names)
-        rest = (pair for pair in every if near_key(pair.source) not in held) if held else every
-        return exclusion.filter(rest) if exclusion.held_out else rest
+        return _free(every, exclusion, held)
 
     each = (_origin(name, path, data) for name, path in zip(names, paths, strict=True))
     origins = " + ".join(dict.fromkeys(each))
@@ -105,6 +104,12 @@ def _held(data: PairData) -> set[str]:
     return set(map(near_key, corpus_split("valid", data).source)) if data.hold_out else set()
 
 
+def _free(pairs: Iterator[Pair], exclusion: Exclusion, held: set[str]) -> Iterator[Pair]:
+    """Yield the pairs that equal nothing that is measured on."""
+    rest = (pair for pair in pairs if near_key(pair.source) not in held) if held else pairs
+    return exclusion.filter(rest) if exclusion.held_out else rest
+
+
 def with_more_pairs(
     corpus: TrainingCorpus, augment: TextNoise, data: PairData, seed: int
 ) -> TrainingCorpus:
@@ -112,8 +117,7 @@ def with_more_pairs(
 
     Those that equal what is measured on are left out, as they are of the corpus.
     """
-    kinds = ("joined", "numbers", "beginnings", "polite", "levels")
-    made = [name for name in kinds if getattr(augment, name)]
+    made = [name for name in MADE_ONCE if getattr(augment, name)]
     if not made:
         return corpus
     if isinstance(corpus, StreamedCorpus):
@@ -127,15 +131,14 @@ def with_more_pairs(
         pairs += beginning_pairs(*sides, augment.beginnings, stream(seed, "beginnings"))
     if augment.polite:
         pairs += polite_pairs(*sides, augment.polite, stream(seed, "polite"), data.target)
-    held = _held(data)
-    made_pairs = _excluded(data).filter(Pair(0, *pair) for pair in pairs)
-    more = [pair for pair in made_pairs if near_key(pair.source) not in held]
+    every = (Pair(0, *pair) for pair in pairs)  # they are in no file
+    more = list(_free(every, _excluded(data), _held(data)))
     lines = corpus.lines or range(corpus.first_line, corpus.first_line + len(corpus))
     source = corpus.source + [pair.source for pair in more]
     target = corpus.target + [pair.target for pair in more]
     if augment.levels:
         source = with_levels(source, target, stream(seed, "levels"), data.target)
-    lines = [*lines, *[0] * len(more)]  # they are in no file
+    lines = [*lines, *(pair.line for pair in more)]
     return replace(corpus, source=source, target=target, lines=lines)
 
 

@@ -65,7 +65,7 @@ class Body(NamedTuple):
             name = "images" if several else "image"
             return self.model(**given | {name: [encoded] if several else encoded})
         if self.uploads and kind.startswith("multipart/"):
-            raise refusal("form_of_images", kind=kind.partition(";")[0])
+            raise refusal("form_of_images", kind=kind.partition(";")[0][:80])
         return self.model(**await read_fields(content, kind))
 
     def make(self, body: Any, **parameters: Any) -> Any:

@@ -17,6 +17,8 @@ LEAST = 5  # sentence pairs that begin with both
 ALIKE = 0.5  # Dice coefficient (Dice 1945) of the sentences that begin with each
 NEARLY = 0.9  # of the best coefficient: "Je ne vois pas" for "I don't see", not "Je ne vois"
 
+_Partners = dict[str, list[tuple[float, str]]]  # Dice coefficients and texts
+
 
 def beginnings(sources: list[str], targets: list[str]) -> list[Pair]:
     """Find beginnings of two words and more of which each is the other's likeliest translation.
@@ -67,9 +69,6 @@ def beginning_pairs(
         stop = draw.choice(("", "", "", "."))
         source, target = draw.choice(found)
         yield f"{source}{stop}", f"{target}{stop}"
-
-
-_Partners = dict[str, list[tuple[float, str]]]  # Dice coefficients and texts
 
 
 def _likeliest(partners: list[tuple[float, str]]) -> str:

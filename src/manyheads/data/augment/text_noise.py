@@ -17,6 +17,7 @@ from annotated_types import Ge, Le
 
 Share = Annotated[float, Ge(0), Le(1)]
 Pair = tuple[str, str]
+MADE_ONCE = ("joined", "numbers", "beginnings", "polite", "levels")  # keys: not drawn anew
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,8 +40,7 @@ class TextNoise:
     @property
     def changes_pairs(self) -> bool:
         """Whether any change is drawn anew in each epoch; pairs more are made once."""
-        more = ("joined", "numbers", "beginnings", "polite", "levels")
-        return any(getattr(self, f.name) for f in fields(self) if f.name not in more)
+        return any(getattr(self, f.name) for f in fields(self) if f.name not in MADE_ONCE)
 
     def __call__(self, source: str, target: str, seed: int) -> Pair:
         """Draw which changes a pair gets, and apply them."""
