@@ -85,9 +85,8 @@ Outcomes = Generator[Outcome, None, None]
 class BlockRunner(Protocol):
     """Runs blocks somewhere: in processes of this machine, or on a cluster."""
 
-    restarts: int = (
-        0  # processes that died and were started again so far, without the loss of others
-    )
+    # Processes that died and were started again so far, without the loss of others.
+    restarts: int = 0
 
     def run(self, setup: Setup, blocks: Blocks) -> Outcomes:
         """Yield the outcomes of blocks, in any order; a block that was lost has none."""

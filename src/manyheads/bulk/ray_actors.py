@@ -36,8 +36,7 @@ class RayRunner(BlockRunner):
         import ray.data
         from ray.exceptions import RayError
 
-        context = ray.data.DataContext.get_current()
-        context.enable_progress_bars = False
+        ray.data.DataContext.get_current().enable_progress_bars = False
         logging.getLogger("ray.data").setLevel(logging.ERROR)
         needs = resources(setup.device, setup.threads)
         rows = [{"block": number, "texts": list(texts)} for number, texts in blocks.items()]

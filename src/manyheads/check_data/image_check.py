@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -44,16 +43,6 @@ def are_images(name: str) -> bool:
     return expand_user(name).is_dir()
 
 
-@contextmanager
-def _naming_parameters() -> Iterator[None]:
-    """Name parameters in errors about data without a recipe: `image` in place of data.image."""
-    try:
-        yield
-    except (DataError, UsageError) as error:
-        kind = UsageError if isinstance(error, UsageError) else DataError
-        raise kind(_KEY.sub(r"`\1`", str(error))) from error
-
-
 class _Way(NamedTuple):
     """How images are found, looked at and reported: those with classes, or those with texts."""
 
@@ -81,8 +70,11 @@ def check_images(
     way = _way(data)
 
     def seen(name: str) -> Any:
-        with _naming_parameters():
+        try:
             found = way.find(here(name), data)
+        except (DataError, UsageError) as error:  # without a recipe, data.image is `image`
+            kind = UsageError if isinstance(error, UsageError) else DataError
+            raise kind(_KEY.sub(r"`\1`", str(error))) from error
         return way.look(found)
 
     others = {"test": test, "valid": valid}
@@ -158,10 +150,8 @@ def named_columns(*, texts: Sequence[str] = (), **keys: Any) -> CaptionData:
     """
     if "images" in keys:
         keys["images"] = here(keys["images"])
-    columns = {}
-    for each in texts:
-        language, _, names = each.partition("=")
-        columns[language] = [name for name in names.split(",") if name]
+    named = (each.partition("=") for each in texts)
+    columns = {code: [name for name in names.split(",") if name] for code, _, names in named}
     try:
         return CaptionData.model_validate({"train": "", "texts": columns} | keys)
     except ValidationError as error:

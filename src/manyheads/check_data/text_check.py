@@ -44,16 +44,15 @@ class Place(NamedTuple):
 
     def pairs(self, report: Report) -> Iterator[Pair]:
         """Stream the pairs, turned if they are the other way round."""
-        pairs = self._pairs(report)
-        return (Pair(n, one, other) for n, other, one in pairs) if self.swapped else pairs
-
-    def _pairs(self, report: Report) -> Iterator[Pair]:
         source, target = self.source or "", self.target or ""
+        pairs: Iterator[Pair]
         if self.path.startswith("dates:"):
             data = PairData(train="", valid="", source=source, target=target)
             corpus = read_corpus(self.path, data)
-            return map(Pair, range(1, len(corpus) + 1), corpus.source, corpus.target)
-        return read_pairs(self.path, source, target, columns=self.columns, report=report)
+            pairs = map(Pair, range(1, len(corpus) + 1), corpus.source, corpus.target)
+        else:
+            pairs = read_pairs(self.path, source, target, columns=self.columns, report=report)
+        return (Pair(n, one, other) for n, other, one in pairs) if self.swapped else pairs
 
     @property
     def origin(self) -> str:
@@ -136,8 +135,7 @@ def _find(name: str, source: str | None, target: str | None, columns: Columns) -
     if (source is None or target is None) and not tab_separated and None in columns:
         raise UsageError(f"{_sides_of(name)}Set `source` and `target`, to en and de for example.")
     suffixes = endings(name, source, target)
-    one_side = not is_one_file(name) and Path(name).is_file()
-    if one_side and Path(name).suffix in suffixes:
+    if not is_one_file(name) and Path(name).is_file() and Path(name).suffix in suffixes:
         raise UsageError(
             f"{name} is one side of a corpus: name it without its ending, "
             f"{name.removesuffix(Path(name).suffix)}."

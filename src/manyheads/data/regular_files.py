@@ -4,17 +4,11 @@ import errno
 import os
 import stat
 from pathlib import Path
-from typing import IO
 
 from manyheads.errors import DataError
 
-_KINDS = {
-    stat.S_IFDIR: "a folder",
-    stat.S_IFIFO: "a named pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-}
+_KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}
+_KINDS |= dict.fromkeys((stat.S_IFCHR, stat.S_IFBLK), "a device")
 
 
 def require_regular(path: Path) -> Path:
@@ -27,15 +21,6 @@ def require_regular(path: Path) -> Path:
     if kind != stat.S_IFREG:
         raise OSError(errno.EINVAL, f"it is {_KINDS.get(kind, 'something else')}, not a file")
     return path
-
-
-def open_regular(path: Path) -> IO[bytes]:
-    """Open a regular file for reading bytes.
-
-    Raises:
-        OSError: as `require_regular`, or it cannot be opened.
-    """
-    return require_regular(path).open("rb")
 
 
 def size_of(path: Path) -> int:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from manyheads.errors import UsageError
 
@@ -19,8 +19,8 @@ class Split:
 
 @cache
 def _register() -> dict[str, Split]:
-    text = files("manyheads.data").joinpath("splits.json").read_text(encoding="utf-8")
-    return {entry["sha256"]: Split(entry["name"], entry["test"]) for entry in json.loads(text)}
+    entries = json.loads(Path(__file__).with_name("splits.json").read_text("utf-8"))
+    return {entry["sha256"]: Split(entry["name"], entry["test"]) for entry in entries}
 
 
 def find_registered_splits(hashes: Iterable[str]) -> list[Split]:

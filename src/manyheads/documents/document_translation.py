@@ -15,14 +15,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from manyheads.asks.decode_config import DecodeConfig
-from manyheads.data.documents.document_formats import (
-    PART_FORMATS,
-    TEXT_FORMATS,
-    OpenDocument,
-    format_of,
-    open_document,
-    open_text,
-)
+from manyheads.data.documents import document_formats as formats
 from manyheads.data.documents.glossary import Glossary
 from manyheads.data.documents.office import UNPACKED, Unpacked
 from manyheads.data.documents.segments import split_line, split_long
@@ -120,7 +113,7 @@ def translate_document(
     """
     _check_texts([text], format)
     fallbacks = FallbackTranslator(translator, glossary, options, seed)
-    return _translate(fallbacks, open_text(text, format), longest)
+    return _translate(fallbacks, formats.open_text(text, format), longest)
 
 
 def translate_texts(
@@ -138,7 +131,7 @@ def translate_texts(
     _check_texts(texts, format)
     fallbacks = FallbackTranslator(translator, glossary)
     found = [Document(text, (), b"") for text in texts]
-    for split in PART_FORMATS[format]:
+    for split in formats.PART_FORMATS[format]:
         lines = [list(split(each.text, translator.source)) for each in found]
         every = iter(translate_blocks(fallbacks, chain.from_iterable(lines)))
         for place, own in enumerate(lines):
@@ -150,10 +143,10 @@ def translate_texts(
 
 
 def _check_texts(texts: Sequence[str], format: str) -> None:
-    if format not in TEXT_FORMATS:
+    if format not in formats.TEXT_FORMATS:
         raise UsageError(
-            f"`format` is {format!r}{nearest(format, TEXT_FORMATS)}Allowed for texts: "
-            f"{', '.join(TEXT_FORMATS)}. Files in other formats: `translate_file()`."
+            f"`format` is {format!r}{nearest(format, formats.TEXT_FORMATS)}Allowed for texts: "
+            f"{', '.join(formats.TEXT_FORMATS)}. Files in other formats: `translate_file()`."
         )
     reject_surrogates(texts)
 
@@ -181,7 +174,7 @@ def translate_file(
         UsageError: there is no such format, or documents with this ending cannot be read.
         DataError: the content is damaged, or is not Unicode.
     """
-    opened = open_document(content, name, format_of(name, format), unpacked)
+    opened = formats.open_document(content, name, formats.format_of(name, format), unpacked)
     fallbacks = FallbackTranslator(translator, glossary, options, seed)
     return _translate(fallbacks if through is None else through(fallbacks), opened, longest)
 
@@ -206,11 +199,13 @@ def translate_lines(
     return Document(translated, tuple(lines), translated.encode())
 
 
-def _translate(fallbacks: SentenceTranslator, doc: OpenDocument, longest: int | None) -> Document:
+def _translate(
+    fallbacks: SentenceTranslator, doc: formats.OpenDocument, longest: int | None
+) -> Document:
     language = fallbacks.translator.source
     lines: list[Line] = []
     changed: dict[str, str] = {}
-    every = doc.passes is TEXT_FORMATS["text"]
+    every = doc.passes is formats.TEXT_FORMATS["text"]
     for name, original in doc.texts.items():
         text = original
         for split in doc.passes:

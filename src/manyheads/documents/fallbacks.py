@@ -37,8 +37,6 @@ SPACE = "\u2581"  # as sentencepiece writes it
 _PLAIN_BEAMS: dict[str, Any] = {"sample": False, "temperature": 1.0, "top_k": None, "top_p": 1.0}
 _PLAIN_BEAMS |= {"groups": 1, "diversity": 0.0}
 _DEMANDED: tuple[Kind, ...] = ("number", "term")  # words of the language, which a model can write
-
-
 Demands = Sequence[Sequence[Sequence[int]]]  # phrases of each text, as target tokens
 
 
@@ -126,7 +124,10 @@ class FallbackTranslator:
 
     def translate_with_fallbacks(self, sentences: Iterable[str]) -> dict[str, Sentence]:
         """Translate each of some different sentences."""
-        terms = {text: self.terms(text) for text in sentences}
+        terms = {}
+        for text in sentences:
+            raise_if_cancelled()
+            terms[text] = self.glossary.find(text)
         items = {text: with_terms(find(text), own) for text, (own, _) in terms.items()}
         found: Answers = {}
         scores: dict[str, float] = {}
@@ -153,11 +154,6 @@ class FallbackTranslator:
             notes = (f"glossary: {a!r} and {b!r} overlap; {a!r} was used." for a, b in pairs)
             found[text] = replace(found[text], notes=(*notes, *found[text].notes))
         return found
-
-    def terms(self, text: str) -> tuple[list[Item], set[tuple[str, str]]]:
-        """Find the terms of a sentence, and those that overlap."""
-        raise_if_cancelled()
-        return self.glossary.find(text)
 
     def translate(self, texts: Iterable[str]) -> dict[str, list[Output]]:
         """Translate different texts as they are; all that the search finds, best first."""
@@ -186,19 +182,12 @@ class FallbackTranslator:
         except UsageError:  # a model without attention: it cannot say where spans belong
             jobs = [job for job in jobs if not job.spans]
             found = self.search(jobs)
-        return {
-            job.text: Output(
-                tidy(
-                    job.text,
-                    reinsert(job.rest, same_end(job.rest, best.text), job.spans, _links(best)),
-                ),
-                job.rest,
-                best,
-                job.demands,
-            )
-            for job, (best, *_) in zip(jobs, found, strict=True)
-            if any(map(str.isalnum, best.text))  # or there is nothing to weave into
-        }
+        outputs = {}
+        for job, (best, *_) in zip(jobs, found, strict=True):
+            if any(map(str.isalnum, best.text)):  # or there is nothing to weave into
+                woven = reinsert(job.rest, same_end(job.rest, best.text), job.spans, _links(best))
+                outputs[job.text] = Output(tidy(job.text, woven), job.rest, best, job.demands)
+        return outputs
 
     def search(self, jobs: Sequence[_Job]) -> list[list[Translation]]:
         """Search for translations that contain what is demanded; align them where needed."""
@@ -260,8 +249,7 @@ class FallbackTranslator:
         if used and self.complete(text, items, together):
             notes = tuple(dict.fromkeys(note for each in used for note in each.notes))
             return Sentence(text, together, "pieces", all(each.finished for each in used), notes)
-        terms = any(item.kind == "term" for item in items)
-        kept = put_together(pieces) if terms else text
+        kept = put_together(pieces) if any(item.kind == "term" for item in items) else text
         note = "no translation kept all it must: it was left."
         return Sentence(text, kept, "kept", notes=(note,))
 

@@ -3,6 +3,7 @@
 import glob
 import io
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -87,10 +88,7 @@ def read_texts(name: str, column: str | None, language: str) -> Iterator[str]:
     """Read the texts of a column, file after file."""
     for path in _find(name):
         shown = _shown(name, path)
-
-        def choose(types: Mapping[str, Any], shown: str = shown) -> list[str]:
-            return [_column(shown, types, column, language)]
-
+        choose = partial(_columns, shown, column, language)
         rows = parquet_rows(Path(path), choose, refuse, size=_ROWS, extra="text", name=shown)
         for _, _, cells in rows:
             (text,) = cells.values()
@@ -117,29 +115,24 @@ def _shown(name: str, path: str) -> str:
     return f"{name} ({Path(path).name})" if "*" in name else name
 
 
-def _column(path: str, types: Mapping[str, Any], column: str | None, language: str) -> str:
-
+def _columns(path: str, column: str | None, language: str, types: Mapping[str, Any]) -> list[str]:
     def leaves(name: str, kind: Any) -> Iterator[tuple[str, Any]]:
-        if not str(kind).startswith("struct"):
+        if str(kind).startswith("struct"):
+            for field in kind:
+                yield from leaves(f"{name}.{field.name}", field.type)
+        else:
             yield name, kind
-            return
-        for field in kind:
-            yield from leaves(f"{name}.{field.name}", field.type)
 
     kinds = dict(leaf for name, kind in types.items() for leaf in leaves(name, kind))
     texts = [name for name, kind in kinds.items() if column_type(kind) in set(TEXTS) - {"null"}]
     if column is None:
-        usual = (language, f"translation.{language}", "text")
-        chosen = next((name for name in usual if name in texts), None)
-        if chosen is None and len(texts) == 1:
-            chosen = texts[0]
-        if chosen is None:
-            raise UsageError(
-                f"{path} has {'several' if texts else 'no'} columns of texts"
-                f"{': ' + ', '.join(texts) if texts else ''}. Name the one to translate with "
-                "`column`."
-            )
-        return chosen
+        usual = [name for name in (language, f"translation.{language}", "text") if name in texts]
+        if usual or len(texts) == 1:
+            return (usual or texts)[:1]
+        raise UsageError(
+            f"{path} has {'several' if texts else 'no'} columns of texts"
+            f"{': ' + ', '.join(texts) if texts else ''}. Name the one to translate with `column`."
+        )
     if column not in kinds:
         raise UsageError(
             f"{path} has no `column` {column!r}{nearest(column, kinds)}Columns: "
@@ -150,4 +143,4 @@ def _column(path: str, types: Mapping[str, Any], column: str | None, language: s
             f"{path}: the column {column!r} holds {kinds[column]}, not texts. Columns of texts: "
             f"{', '.join(texts) or 'none'}."
         )
-    return column
+    return [column]

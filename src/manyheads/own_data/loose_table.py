@@ -121,7 +121,8 @@ def _read(path: Path, languages: Sequence[str]) -> Table:
     text = re.sub(r"\A\"?sep=.\"?\r?\n", "\n", text)  # for Excel
     if (windows := text.count("\r\n")) > 0:
         findings.append(Finding("windows-line-ends", windows, (), "removed: \\r\\n ends a line"))
-    separator = _separator(text, form)
+    # Where cells have line ends, rows show only without what is quoted.
+    separator = _separator(text, form) or _separator(_QUOTED.sub("", text[:QUOTED]), form)
     sample = [line for line in text[:QUOTED].splitlines() if line.strip()][:LOOKED_AT]
     if not separator and sum(len(_MARK.findall(line)) == 1 for line in sample) > 0.89 * len(sample):
         text, separator = _MARK.sub("\t", text), "\t"
@@ -262,30 +263,21 @@ def _is(line: bytes, encoding: str) -> bool:
 
 def _separator(text: str, form: str) -> str:
     """Choose what divides most lines into as many cells; none: lines of text."""
-    # Where cells have line ends, rows show only without what is quoted.
-    return _divider(text, form) or _divider(_QUOTED.sub("", text[:QUOTED]), form)
-
-
-def _divider(text: str, form: str) -> str:
     sample = list(islice((line for line in text.splitlines() if line.strip()), LOOKED_AT))
     scores = {}
     for separator in SEPARATORS:
         counts = Counter(_QUOTED.sub("", line).count(separator) for line in sample)
-        most = max((n for n in counts if n), key=lambda n: counts[n], default=0)
+        most = max((n for n in counts if n), key=counts.__getitem__, default=0)
         scores[separator] = counts[most] / max(1, len(sample)) if most else 0.0
         # Of two that divide lines alike, the one that comes first and has no space behind it.
-        if scores[separator]:
+        if most:
             first = [_QUOTED.sub("", line).find(separator) for line in sample]
             spaced = sum(f"{separator} " in line for line in sample)
             scores[separator] -= 1e-6 * spaced + 1e-9 * min(1000, sum(first) / len(first))
-    if scores["\t"] > 0.49 or form == ".tsv":
-        return "\t" if scores["\t"] else _best(scores, 0.89)
-    return _best(scores, 0.29 if form == ".csv" else 0.89)
-
-
-def _best(scores: Mapping[str, float], least: float) -> str:
-    best = max(scores, key=lambda separator: scores[separator])
-    return best if scores[best] >= least else ""
+    if scores["\t"] and (scores["\t"] > 0.49 or form == ".tsv"):
+        return "\t"
+    best = max(scores, key=scores.__getitem__)
+    return best if scores[best] >= (0.29 if form == ".csv" else 0.89) else ""
 
 
 def _split(text: str, separator: str, findings: list[Finding]) -> Rows:
@@ -293,9 +285,8 @@ def _split(text: str, separator: str, findings: list[Finding]) -> Rows:
     long = [n for n, line in enumerate(lines, 1) if len(line) > LONGEST]
     for number in long:
         lines[number - 1] = ""
-    places = [f"line {number}" for number in long]
     done = f"dropped: more than {LONGEST:,} characters"
-    findings += finding_of("endless-line", places, done)
+    findings += finding_of("endless-line", [f"line {number}" for number in long], done)
     plain = [
         (number, line.split(separator) if separator else [line])
         for number, line in enumerate(lines, 1)
@@ -343,13 +334,11 @@ def header_finding(names: Sequence[str]) -> list[Finding]:
 def _is_header(first: list[str], rest: list[list[str]]) -> bool:
     """Tell whether a first row names columns: words that tables use, unlike the cells below."""
     filled = [cell for cell in first if cell]
-    if any(
-        _over_numbers(cell, [cells[n : n + 1] for cells in rest]) for n, cell in enumerate(first)
-    ):
+    columns = [[cells[n].strip() for cells in rest if len(cells) > n] for n in range(len(first))]
+    if any(map(_over_numbers, first, columns)):
         return True
     if any(len(cell) > 40 or len(cell.split()) > 3 or cell[-1] in ".?!,;" for cell in filled):
         return False
-    columns = [[cells[n].strip() for cells in rest if len(cells) > n] for n in range(len(first))]
     if any(map(_over_labels, first, columns)):
         return True
     words = header_words().keys() | _NAMES
@@ -366,13 +355,12 @@ def _is_header(first: list[str], rest: list[list[str]]) -> bool:
 
 def _over_labels(name: str, below: list[str]) -> bool:
     """Tell whether a column has a name on top that is not among the few labels below it."""
-    few = len(set(below)) <= len(below) / REPEATS
-    return few and len(set(below)) > 1 and name not in below
+    return 1 < len(set(below)) <= len(below) / REPEATS and name not in below
 
 
-def _over_numbers(name: str, below: list[list[str]]) -> bool:
+def _over_numbers(name: str, below: list[str]) -> bool:
     """Tell whether a column has a name on top, and numbers or dates alone below it."""
-    cells = [cell[0] for cell in below if cell and cell[0].strip()]
+    cells = [cell for cell in below if cell]
     if len(cells) < ROWS_OF_NUMBERS or not any(map(str.isalpha, name)):
         return False
     numbers = (any(map(str.isdigit, cell)) and not any(map(str.isalpha, cell)) for cell in cells)
@@ -445,14 +433,13 @@ def _sheet(content: bytes, name: str) -> Iterator[tuple[int, list[str]]]:
     parts = unpack(XLSX, content, name)
 
     def texts(node: ElementTree.Element) -> str:
-        runs = (each for each in node.iter() if each.tag.endswith("}t"))
-        return "".join(each.text or "" for each in runs)
+        return "".join(each.text or "" for each in node.iterfind(".//{*}t"))
 
     try:
         strings = ElementTree.fromstring(parts.get("xl/sharedStrings.xml", "<sst/>"))
         shared = [texts(node) for node in strings]
         first = min(part for part in parts if part.startswith("xl/worksheets/"))
-        rows = [each for each in ElementTree.fromstring(parts[first]).iter() if _tag(each) == "row"]
+        rows = ElementTree.fromstring(parts[first]).findall(".//{*}row")
     except (ElementTree.ParseError, ValueError) as error:
         raise DataError(f"{name}: no sheet can be read ({error}). Save it as .csv.") from None
     for number, row in enumerate(rows, 1):
@@ -462,14 +449,9 @@ def _sheet(content: bytes, name: str) -> Iterator[tuple[int, list[str]]]:
             column = 0
             for letter in letters[0] if letters else "A":
                 column = column * 26 + ord(letter) - 64
-            value = next((each.text or "" for each in cell if _tag(each) == "v"), "")
-            kind = cell.get("t")
+            value, kind = cell.findtext("{*}v", ""), cell.get("t")
             if kind == "s" and value.isdecimal() and int(value) < len(shared):
                 value = shared[int(value)]
             cells[column] = texts(cell) if kind == "inlineStr" else value
         if any(text.strip() for text in cells.values()):
             yield number, [cells.get(n, "") for n in range(1, max(cells) + 1)]
-
-
-def _tag(node: ElementTree.Element) -> str:
-    return node.tag.rpartition("}")[2]

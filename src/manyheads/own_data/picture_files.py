@@ -71,8 +71,7 @@ def names_images(path: Path) -> bool:
 
 
 def _is_name(cell: tuple[str, ...]) -> bool:
-    ending = Path(cell[0]).suffix.lower() if len(cell) == 1 else ""
-    return ending in (*SUFFIXES, *FOREIGN)
+    return len(cell) == 1 and Path(cell[0]).suffix.lower() in (*SUFFIXES, *FOREIGN)
 
 
 def find_pictures(path: Path, columns: Sequence[str]) -> Found:
@@ -142,9 +141,7 @@ def _named(table: Path, folder: Path, images: Sequence[Path]) -> int:
 
 def _from_folders(path: Path, images: Sequence[Path]) -> Found:
     places = {each: list(each.relative_to(path).parts) for each in images}
-    while len({parts[0] for parts in places.values()}) == 1 and all(
-        len(parts) > 2 for parts in places.values()
-    ):
+    while len({parts[0] for parts in places.values()}) == 1 and min(map(len, places.values())) > 2:
         places = {each: parts[1:] for each, parts in places.items()}  # a folder around all
     inside = {parts[0].lower() for parts in places.values() if len(parts) > 2}
     split = bool(inside) and inside <= set(SPLITS)

@@ -150,8 +150,7 @@ def _divide(found: Found) -> Divided:
     if rest and not found.captions:
         issues |= image_checks.class_issues(_images(rest, found))
     for kind, done in _DONE.items():
-        done = done.format(LEAST=LEAST, checks=image_checks)
-        found.note(kind, issues.get(kind, ()), done)
+        found.note(kind, issues.get(kind, ()), done.format(LEAST=LEAST, checks=image_checks))
     classes = {label for each in rest for label in each.labels}
     if not rest or len(classes) == 1:
         lost = ", ".join(f"{each.count:,} {each.kind}" for each in found.findings)
@@ -329,7 +328,6 @@ def _recipe(
         side=CAPTION_SIDE if captions else SIDE,
     )
     few = divided.sample
-    text = replace(draft, data=few).write("{root}")
-    draft.speed = measure(text, few.files(), options.hardware)
+    draft.speed = measure(replace(draft, data=few).write("{root}"), few.files(), options.hardware)
     draft.plan(options.minutes, reading)
     return draft.write(str(out.absolute())), draft.expect(options.minutes)

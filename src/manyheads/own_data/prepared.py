@@ -80,12 +80,10 @@ def write(prepared: Prepared, out: Path) -> list[Path]:
     Raises:
         OutputError: a file cannot be written.
     """
-    paths = []
     with output_errors(out):
         out.mkdir(parents=True, exist_ok=True)
-    for name, content in prepared.files.items():
-        paths.append(out / name)
-        write_text(paths[-1], content)
-    paths.append(recipe_path(out))
-    write_text(paths[-1], prepared.recipe)
-    return paths
+    files = {out / name: content for name, content in prepared.files.items()}
+    files[recipe_path(out)] = prepared.recipe
+    for path, content in files.items():
+        write_text(path, content)
+    return list(files)

@@ -69,9 +69,8 @@ class Draft:
         values |= {"times": self.steps // self.every, "warmup": max(1, self.steps // 10)}
         values |= {"precision": self.speed.precision if self.speed else "auto"}
         values |= {"path": shlex.quote(str(recipe_path(self.out)))}
-        text = resources(__package__).joinpath(template).read_text("utf-8")
         lines = []
-        for line in text.splitlines():
+        for line in resources(__package__).joinpath(template).read_text("utf-8").splitlines():
             condition, _, rest = line.partition(" ") if line[:1] == "@" else ("", "", line)
             name = condition.lstrip("@!")
             if not name or bool(Formatter().get_field(name, (), values)[0]) != ("!" in condition):

@@ -105,8 +105,7 @@ class _Draft(Draft):
         self.every = max(10, steps // count)
         self.steps = self.every * max(1, steps // self.every)
         validations = self.steps // self.every + (self.base is not None)
-        spent = self.steps * speed.step + validations * speed.validation
-        self.minutes = spent / FULL / 60
+        self.minutes = (self.steps * speed.step + validations * speed.validation) / FULL / 60
 
     def write(self, root: str) -> str:
         """Write the recipe."""
@@ -168,7 +167,6 @@ def vocabulary_size(texts: Iterable[str]) -> int:
     for text in texts:
         signs.update(text)
         words += len(_WORD.findall(text))
-    characters = len(signs)
     wanted = min(8000, max(500, words // 20))
     step = 100 if wanted < 1000 else 500
-    return max(wanted // step * step, -(-(characters + 400) // 100) * 100)
+    return max(wanted // step * step, -(-(len(signs) + 400) // 100) * 100)

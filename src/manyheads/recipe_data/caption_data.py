@@ -17,8 +17,6 @@ def _language_code(text: str) -> str:
 
 
 Language = Annotated[str, AfterValidator(_language_code)]
-
-
 Column = Annotated[str, StringConstraints(min_length=1)]
 
 

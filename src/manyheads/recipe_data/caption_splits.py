@@ -4,13 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from manyheads.data.checks.held_out_images import hold_out_captioned
-from manyheads.data.images.caption_readers import (
-    read_caption_folder,
-    read_caption_shards,
-    read_caption_tables,
-    read_captioned_hub,
-    read_coco,
-)
+from manyheads.data.images import caption_readers
 from manyheads.data.images.captioned_images import CaptionedImages, Selection, describe
 from manyheads.data.text.rows import HUB, TABLES
 from manyheads.errors import DataError, RecipeError, UsageError
@@ -76,7 +70,7 @@ def find_captioned(name: str, data: CaptionData) -> CaptionedImages:
     only = None if rows is None else Selection(*rows)
     columns = replace(data.caption_columns, only=only)
     if is_hub_data(file):
-        return read_captioned_hub(file, columns)
+        return caption_readers.read_captioned_hub(file, columns)
     paths = find_data(file, data.root)
     suffixes = {"folder" if path.is_dir() else path.suffix for path in paths}
     if len(suffixes) > 1 or (len(paths) > 1 and suffixes <= {"folder", ".json"}):
@@ -89,13 +83,13 @@ def find_captioned(name: str, data: CaptionData) -> CaptionedImages:
         raise UsageError(f"{name!r} selects rows, but {paths[0]} is not a table: leave out {only}.")
     folder = None if data.images is None else find_data(data.images, data.root)[0]
     if suffix == "folder":
-        return read_caption_folder(paths[0], columns)
+        return caption_readers.read_caption_folder(paths[0], columns)
     if suffix == ".tar":
-        return read_caption_shards(paths, columns)
+        return caption_readers.read_caption_shards(paths, columns)
     if suffix == ".json":
-        return read_coco(paths[0], columns, folder=folder)
+        return caption_readers.read_coco(paths[0], columns, folder=folder)
     if suffix in TABLES:
-        return read_caption_tables(paths, columns, folder=folder)
+        return caption_readers.read_caption_tables(paths, columns, folder=folder)
     raise UsageError(
         f"{name!r} is not read as images with texts: name a folder of images with .txt files "
         f"beside them, a table ({', '.join(TABLES)}), a .tar, or a .json as COCO has it."

@@ -34,7 +34,7 @@ def inputs_of(data: DataTable, other: str | None) -> list[Path]:
     return [path for name in names for path in data_files(name, data.root, suffixes)]
 
 
-def reject_test_splits(*data: Corpus | StreamedCorpus | ImageSet) -> None:
+def reject_test_splits(*data: Corpus | StreamedCorpus | ImageSet | Sentences) -> None:
     """Refuse to train or validate on a registered test split."""
     for part in data:
         reject_test_split(part.hashes, part.origin)
@@ -66,6 +66,5 @@ def sentence_split(split: str, data: SentenceData) -> Sentences:
 def training_sentences(data: SentenceData) -> tuple[Sentences, Sentences]:
     """Read training and validation sentences; refuse registered test splits."""
     train, valid = sentence_split("train", data), sentence_split("valid", data)
-    for part in (train, valid):
-        reject_test_split(part.hashes, part.origin)
+    reject_test_splits(train, valid)
     return train, valid

@@ -80,8 +80,7 @@ def training_corpus(data: PairData, say: Callable[[str], None] = lambda _: None)
     exclusion, held = _excluded(data), _held(data)
 
     def pairs() -> Iterator[Pair]:
-        every = chain.from_iterable(pairs_of(name, data) for name in names)
-        return _free(every, exclusion, held)
+        return _free(chain.from_iterable(pairs_of(name, data) for name in names), exclusion, held)
 
     each = (_origin(name, path, data) for name, path in zip(names, paths, strict=True))
     origins = " + ".join(dict.fromkeys(each))

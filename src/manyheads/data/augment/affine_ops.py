@@ -77,6 +77,5 @@ def warp(pixels: Tensor, maps: np.ndarray, size: Size) -> Tensor:
     into = np.diag([2 / wide, 2 / high, 1])
     out = np.diag([width / 2, height / 2, 1])
     theta = torch.from_numpy((into @ maps @ out)[:, :2]).to(pixels.device, torch.float32)
-    shape = [len(pixels), pixels.shape[1], height, width]
-    grid = F.affine_grid(theta, shape, align_corners=False)
+    grid = F.affine_grid(theta, [*pixels.shape[:2], *size], align_corners=False)
     return F.grid_sample(pixels.float(), grid, padding_mode="zeros", align_corners=False)

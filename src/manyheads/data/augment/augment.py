@@ -90,8 +90,7 @@ class Augmenter:
 
         self.config = config
         self.size = size
-        shift = config.shift
-        self.shifts = stream("").integers(-shift, shift + 1, size=(count, 2))
+        self.shifts = stream("").integers(-config.shift, config.shift + 1, size=(count, 2))
         self.flips = stream("flip").random(count) < (0.5 if config.flip else 0.0)
         self.crops = stream("crop").random((count, 4)) if config.resized_crop < 1 else None
         self.draws = config.draw_operations(stream("policy"), count)

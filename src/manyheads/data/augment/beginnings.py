@@ -26,10 +26,6 @@ def beginnings(sources: list[str], targets: list[str]) -> list[Pair]:
     Likeliest is what has the largest Dice coefficient with it, above `ALIKE`; of several that
     have nearly the same, the longest: less of the other is missing. For languages with spaces.
 
-    Args:
-        sources: sentences.
-        targets: their translations.
-
     Returns:
         Pairs of beginnings, in the order of the alphabet.
     """
@@ -58,8 +54,7 @@ def beginning_pairs(
     Raises:
         RecipeError: no beginnings are each other's translation.
     """
-    found = beginnings(sources, targets)
-    if not found:
+    if not (found := beginnings(sources, targets)):
         raise RecipeError(
             f"augment.beginnings: no two phrases begin {LEAST} sentence pairs together, and few "
             "apart: leave it out."

@@ -186,6 +186,11 @@ def _time(draw: random.Random) -> Pair:
     )
 
 
+def _instead(text: str, match: re.Match[str], words: str) -> str:
+    """The text with other words for what the match says, and behind that to its end."""
+    return text[: match.start("said")] + words + text[match.end() :]
+
+
 def other_time(source: str, target: str, draw: random.Random) -> Pair | None:
     """Replace the one time of day of a pair: "at seven", "um sieben Uhr"."""
     if _PART_OF_DAY.search(target):
@@ -195,29 +200,19 @@ def other_time(source: str, target: str, draw: random.Random) -> Pair | None:
         theirs = list(_time_after("de", german).finditer(target))
         if len(ours) == len(theirs) == 1:
             new = _time(draw)
-            said = source[: ours[0].start("said")], target[: theirs[0].start("said")]
-            rest = source[ours[0].end() :], target[theirs[0].end() :]
             # The point of "p.m." is the end mark too.
-            return (said[0] + new[0] + rest[0]).replace(".m..", ".m."), said[1] + new[1] + rest[1]
+            timed = _instead(source, ours[0], new[0]).replace(".m..", ".m.")
+            return timed, _instead(target, theirs[0], new[1])
     return None
 
 
-_WEEKDAYS = {
-    "Monday": "Montag",
-    "Tuesday": "Dienstag",
-    "Wednesday": "Mittwoch",
-    "Thursday": "Donnerstag",
-}
-_WEEKDAYS |= {"Friday": "Freitag", "Saturday": "Samstag", "Sunday": "Sonntag"}
-_MONTHS = {
-    "January": "Januar",
-    "February": "Februar",
-    "March": "März",
-    "April": "April",
-    "May": "Mai",
-}
-_MONTHS |= {"June": "Juni", "July": "Juli", "August": "August", "September": "September"}
-_MONTHS |= {"October": "Oktober", "November": "November", "December": "Dezember"}
+_WEEKDAYS = {"Monday": "Montag", "Tuesday": "Dienstag", "Wednesday": "Mittwoch"}
+_WEEKDAYS |= {"Thursday": "Donnerstag", "Friday": "Freitag", "Saturday": "Samstag"}
+_WEEKDAYS |= {"Sunday": "Sonntag"}
+_MONTHS = {"January": "Januar", "February": "Februar", "March": "März", "April": "April"}
+_MONTHS |= {"May": "Mai", "June": "Juni", "July": "Juli", "August": "August"}
+_MONTHS |= {"September": "September", "October": "Oktober", "November": "November"}
+_MONTHS |= {"December": "Dezember"}
 # A part of the day would stay behind another date.
 _ENGLISH_DAY = rf"(?:{'|'.join(_MONTHS)}) \d\d?(?:st|nd|rd|th)?(?:, \d{{4}})?"
 _GERMAN_DAY = rf"\d\d?\. (?:{'|'.join(_MONTHS.values())})(?: \d{{4}})?"
@@ -256,19 +251,13 @@ def _date(draw: random.Random) -> Pair:
 
 def other_date(source: str, target: str, draw: random.Random) -> Pair | None:
     """Replace the one date of a pair: "on Monday" by "on May 3", "am 3. Mai"; or leave it alone."""
-    ours, theirs = (
-        list(_DATE[each].finditer(text))
-        for each, text in zip(LANGUAGES, (source, target), strict=True)
-    )
+    ours, theirs = list(_DATE["en"].finditer(source)), list(_DATE["de"].finditer(target))
     if len(ours) != 1 or len(theirs) != 1:
         return None
-    (english, german), ((one,), (other,)) = _date(draw), (ours, theirs)
+    english, german = _date(draw)
     if draw.random() < 0.1:  # what stands in a letter's head
         return english[0].upper() + english[1:], german.replace(", dem ", ", ")
-    return (
-        source[: one.start("said")] + english + source[one.end() :],
-        target[: other.start("said")] + german + target[other.end() :],
-    )
+    return _instead(source, ours[0], english), _instead(target, theirs[0], german)
 
 
 # "pounds" of an original are mostly a weight.

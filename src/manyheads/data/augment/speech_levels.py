@@ -84,15 +84,8 @@ _ENDINGS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]], .
     (re.compile(r"([어아해돼봐줘와네지까래워려])$"), lambda found: f"{found[1]}요"),
 )
 # Who says 저 for "I" is polite; who says 너 for "you" is not, whatever the ending.
-_HUMBLE = {
-    "나는": "저는",
-    "내가": "제가",
-    "나도": "저도",
-    "내": "제",
-    "나를": "저를",
-    "나의": "저의",
-}
-_HUMBLE |= {"나에게": "저에게", "나한테": "저한테"}
+_HUMBLE = {"나는": "저는", "내가": "제가", "나도": "저도", "나를": "저를", "나의": "저의"}
+_HUMBLE |= {"내": "제", "나에게": "저에게", "나한테": "저한테"}
 _CLOSE = re.compile(r"(?<!\S)(?:너\S?|넌|널|네|네가|니가|너희\S?|얘|야)(?!\S)")
 
 
@@ -129,9 +122,7 @@ def polite_pairs(
         RecipeError: the target is not Korean.
     """
     _check("polite", language)
-    pairs = [
-        (s, made) for s, target in zip(sources, targets, strict=True) if (made := polite(target))
-    ]
+    pairs = [(s, new) for s, t in zip(sources, targets, strict=True) if (new := polite(t))]
     random.Random(seed).shuffle(pairs)
     yield from pairs[: round(share * len(sources))]
 

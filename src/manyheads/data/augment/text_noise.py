@@ -86,13 +86,10 @@ def drop_end_mark(source: str, target: str) -> Pair:
 
 # Unambiguous both ways; "'s" and "'d" are not.
 CONTRACTIONS = {"I am": "I'm", "cannot": "can't", "will not": "won't"}
+_SUBJECTS = {"are": "you we they", "have": "I you we they", "will": "I you he she we they"}
 CONTRACTIONS |= {
     f"{who} {verb}": f"{who}'{verb[-2:]}"
-    for verb, subjects in (
-        ("are", "you we they"),
-        ("have", "I you we they"),
-        ("will", "I you he she we they"),
-    )
+    for verb, subjects in _SUBJECTS.items()
     for who in subjects.split()
 }
 _NEGATED = "do does did is are was were have has had could would should"
@@ -110,8 +107,7 @@ def contract(source: str, target: str) -> Pair:
     """Contract an English source where it is written out, and the reverse."""
 
     def other(match: re.Match[str]) -> str:
-        words = _OTHER_WAY[match[0].lower()]
-        words = re.sub(r"\bi\b", "I", words)
+        words = re.sub(r"\bi\b", "I", _OTHER_WAY[match[0].lower()])
         return words[0].upper() + words[1:] if match[0][0].isupper() else words
 
     return _CONTRACTION.sub(other, source), target
@@ -121,8 +117,7 @@ def change_apostrophes(source: str, target: str, draw: random.Random) -> Pair:
     """Leave the apostrophes of the source out, or make them and its quotation marks curly."""
     if draw.random() < 0.5:
         return re.sub(r"(?<=\w)'(?=\w)", "", source), target
-    curly = re.sub(r'"([^"]*)"', "“\\1”", source)
-    return curly.replace("'", "’"), target
+    return re.sub(r'"([^"]*)"', "“\\1”", source).replace("'", "’"), target
 
 
 _NAME = re.compile(r"[^\W\d_]{3,}")
@@ -180,8 +175,7 @@ def random_name(draw: random.Random) -> str:
 
 def random_number(number: str, draw: random.Random) -> str:
     """Replace every digit; the first one of a longer number does not become 0."""
-    digits = [
+    return "".join(
         str(draw.randrange(not place and len(number) > 1, 10)) if digit.isdigit() else digit
         for place, digit in enumerate(number)
-    ]
-    return "".join(digits)
+    )

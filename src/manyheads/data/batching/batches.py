@@ -1,6 +1,6 @@
 """Batches of training examples as plain dataclasses."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -41,56 +41,57 @@ class TokenBatch(Batch):
 
 
 @dataclass(frozen=True)
-class ImageBatch(Batch):
-    """Normalised images and their classes."""
+class PerImage(Batch):
+    """Normalised images, and what belongs to them."""
 
     images: Tensor  # (image, channel, height, width)
-    labels: Tensor  # (image,), or shares of the classes: (image, class)
-    indices: np.ndarray
 
     @property
     def units(self) -> int:
         """The number of images."""
-        return len(self.indices)
+        return len(self.images)
 
 
 @dataclass(frozen=True)
-class CaptionBatch(Batch):
+class ImageBatch(PerImage):
+    """Normalised images and their classes."""
+
+    labels: Tensor  # (image,), or shares of the classes: (image, class)
+    indices: np.ndarray
+
+
+@dataclass(frozen=True)
+class CaptionBatch(PerImage):
     """Normalised images and token ids of all their captions, padded.
 
     A target is start token, language token, caption, end token.
     """
 
-    images: Tensor  # (image, channel, height, width)
     target: Tensor  # (caption, token)
     owners: Tensor  # (caption,): the image of each
     indices: np.ndarray  # of the images
 
-    @property
-    def units(self) -> int:
-        """The number of images."""
-        return len(self.indices)
-
 
 @dataclass(frozen=True)
-class MatchBatch(Batch):
+class MatchBatch(PerImage):
     """Normalised images, and texts of theirs."""
 
-    images: Tensor  # (image, channel, height, width)
     tokens: Tensor  # (text, token), each with its end, padded
     positives: Tensor  # (image, text): True where they belong together
     indices: np.ndarray  # of the images
 
-    @property
-    def units(self) -> int:
-        """The number of images."""
-        return len(self.indices)
+
+def length_batches(
+    numbers: Iterable[int], length: Callable[[int], int], size: int
+) -> Iterator[list[int]]:
+    """Batch examples, by their numbers: those of like length together, the shortest first."""
+    order = sorted(numbers, key=length)
+    return (order[first : first + size] for first in range(0, len(order), size))
 
 
 def pad(sequences: Sequence[Sequence[int]], padding: int) -> Tensor:
     """Stack sequences of different lengths, padded on the right: (sequence, longest)."""
-    longest = max(map(len, sequences))
-    table = np.full((len(sequences), longest), padding, dtype=np.int64)
+    table = np.full((len(sequences), max(map(len, sequences))), padding, dtype=np.int64)
     for row, sequence in zip(table, sequences, strict=True):
         row[: len(sequence)] = sequence
     return torch.from_numpy(table)

@@ -207,23 +207,19 @@ def _detectors(language: str, captions: CaptionedImages) -> dict[str, Callable[[
     ]
 
     def is_another(text: str) -> bool:
-        return any(
+        return text.count(" ") >= FOREIGN_WORDS and any(
             not count_words(text, mine) and count_words(text, theirs) >= FOREIGN_WORDS
             for mine, theirs in pairs
             if mine and theirs
         )
 
-    return (
-        anywhere
-        | beyond_ascii
-        | {
-            "mojibake": lambda text: not text.isascii() and fix_mojibake(text) is not None,
-            "unexpected-script": lambda text: written is not None and is_foreign(text, written),
-            "unexpected-language": lambda text: (
-                text.count(" ") >= FOREIGN_WORDS and is_another(text)
-            ),
-            "file-name": _FILE_NAME.fullmatch,
-            "long-text": lambda text: len(text) > longest,
-            "short-text": lambda text: len(text.strip()) == 1 and text.strip() < IDEOGRAPHS,
-        }
-    )
+    return {
+        **anywhere,
+        **beyond_ascii,
+        "mojibake": lambda text: not text.isascii() and fix_mojibake(text) is not None,
+        "unexpected-script": lambda text: written is not None and is_foreign(text, written),
+        "unexpected-language": is_another,
+        "file-name": _FILE_NAME.fullmatch,
+        "long-text": lambda text: len(text) > longest,
+        "short-text": lambda text: len(text.strip()) == 1 and text.strip() < IDEOGRAPHS,
+    }

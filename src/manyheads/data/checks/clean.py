@@ -30,20 +30,19 @@ class Entry(NamedTuple):
 _SEPARATING = re.compile("[\x0b\x0c\x1c-\x1f\x85]")  # control characters that separate words
 
 
-def _repairs(language: str | None) -> list[Callable[[str], str]]:
-    """Return the repairs of a text, in order: decoded entities are repaired by later steps."""
+def _repairer(language: str | None) -> Callable[[str], str]:
+    """Return the repair of a text; decoded entities are repaired by its later steps."""
     spaces = detectors.unusual_spaces(language)
-    return [
-        lambda text: detectors.fix_mojibake(text) or text,
-        detectors.unescape_entities,
-        lambda text: text.replace("\ufeff", ""),
-        lambda text: detectors.INVISIBLE.sub("", text),
-        lambda text: re.sub(r"[\r\n]+", " ", text),
-        lambda text: detectors.CONTROL.sub("", _SEPARATING.sub(" ", text)),
-        lambda text: spaces.sub(" ", text),
-        lambda text: re.sub("  +", " ", text).strip(" "),
-        lambda text: unicodedata.normalize("NFC", text),
-    ]
+
+    def repair(text: str) -> str:
+        text = detectors.unescape_entities(detectors.fix_mojibake(text) or text)
+        text = detectors.INVISIBLE.sub("", text.replace("\ufeff", ""))
+        text = re.sub(r"[\r\n]+", " ", text)
+        text = detectors.CONTROL.sub("", _SEPARATING.sub(" ", text))
+        text = re.sub("  +", " ", spaces.sub(" ", text)).strip(" ")
+        return unicodedata.normalize("NFC", text)
+
+    return repair
 
 
 def repaired(text: str, language: str | None) -> str:
@@ -53,10 +52,9 @@ def repaired(text: str, language: str | None) -> str:
         >>> repaired(" Salt &amp; pepper  ", "en")
         'Salt & pepper'
     """
+    repair = _repairer(language)
     for _ in range(3):
-        before = text
-        for repair in _repairs(language):
-            text = repair(text)
+        before, text = text, repair(text)
         if text == before:
             break
     return text
@@ -80,7 +78,7 @@ class Cleaner:
     def __init__(self, checker: Checker, source: str | None, target: str | None) -> None:
         self.log: list[Entry] = []  # the caller may empty it at any time
         self._checker = checker
-        self._repairs = _repairs(source), _repairs(target)
+        self._repairs = _repairer(source), _repairer(target)
         self._flagged: dict[str, np.ndarray] = {}
         for kind, indices in checker.indices().items():
             if kind != "duplicate-pair":  # decided after repair: more pairs may be equal then
@@ -128,11 +126,7 @@ class Cleaner:
             _, source, target = pair
             if "swapped-sides" in issues:
                 source, target = target, source
-            for repair in self._repairs[0]:
-                source = repair(source)
-            for repair in self._repairs[1]:
-                target = repair(target)
-            pair = Pair(pair.line, source, target)
+            pair = Pair(pair.line, self._repairs[0](source), self._repairs[1](target))
             issues = self._checker.examine(pair)
             if not _with_fix(issues, "change"):
                 break

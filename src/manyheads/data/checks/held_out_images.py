@@ -54,10 +54,9 @@ def together(captions: CaptionedImages) -> list[list[int]]:
             return None
 
     seen: dict[str, int] = {}
-    keyed = enumerate(in_threads(pixels, range(len(captions))))
     pairs = (
         (index, seen.setdefault(each, index))
-        for index, key in keyed
+        for index, key in enumerate(in_threads(pixels, range(len(captions))))
         for each in (key, *text_keys(captions, index))
         if each is not None
     )
@@ -66,20 +65,14 @@ def together(captions: CaptionedImages) -> list[list[int]]:
 
 def join(count: int, pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
     """Group the numbers below `count` so that pairs are together, each group and all in order."""
-    leader = list(range(count))
-
-    def lead(index: int) -> int:
-        while leader[index] != index:
-            leader[index] = leader[leader[index]]
-            index = leader[index]
-        return index
-
+    group_of = [[index] for index in range(count)]
     for one, other in pairs:
-        leader[lead(one)] = lead(other)
-    groups: dict[int, list[int]] = {}
-    for index in range(count):
-        groups.setdefault(lead(index), []).append(index)
-    return list(groups.values())
+        small, large = sorted((group_of[one], group_of[other]), key=len)
+        if small is not large:
+            large += small
+            for index in small:
+                group_of[index] = large
+    return sorted(sorted(group) for group in {id(each): each for each in group_of}.values())
 
 
 def text_keys(captions: CaptionedImages, index: int) -> Iterator[str]:

@@ -26,7 +26,6 @@ ALIKE = 0.8  # of two class names
 USUAL = ("RGB", "RGBA", "L", "LA", "P", "1")  # modes of Pillow
 GONE = os.strerror(errno.ENOENT)
 
-
 _LIMITS = {"rare": RARE, "unbalanced": UNBALANCED, "tiny": TINY, "long": LONG}
 ISSUE_TYPES = issue_types("image_issues.toml", **_LIMITS)
 
@@ -104,20 +103,17 @@ def _examine(image: ImageContent, model: Preprocessing | None) -> _ImageFacts:
     values = np.asarray(image)
     height, width = values.shape[:2]
     small, large = sorted((height, width))
-    kinds = []
-    if small < TINY:
-        kinds.append("tiny")
-    elif model is not None and small < min(model.height, model.width) / 2:
-        kinds.append("small")
-    if large > LONG * small:
-        kinds.append("long")
-    if (values == values[0, 0]).all() and values.size > 3:
-        kinds.append("blank")
-    if getattr(image, "info", {}).get(ANIMATED):
-        kinds.append("animated")
-    if getattr(image, "mode", "RGB") not in USUAL:
-        kinds.append("unusual-mode")
-    return _ImageFacts(digest(image), perceptual(image), tuple(kinds))
+    tiny = small < TINY
+    kinds = {
+        "tiny": tiny,
+        "small": model is not None and not tiny and small < min(model.height, model.width) / 2,
+        "long": large > LONG * small,
+        "blank": values.size > 3 and (values == values[0, 0]).all(),
+        "animated": getattr(image, "info", {}).get(ANIMATED),
+        "unusual-mode": getattr(image, "mode", "RGB") not in USUAL,
+    }
+    found = tuple(kind for kind, is_so in kinds.items() if is_so)
+    return _ImageFacts(digest(image), perceptual(image), found)
 
 
 def findings(seen: Seen, held_out: Mapping[str, Seen] | None = None) -> list[ImageFinding]:
@@ -134,20 +130,18 @@ def image_issues(seen: Seen, held_out: Mapping[str, Seen]) -> dict[str, list[str
     found["other-files"] = [*seen.images.other_files]
     for split, other in held_out.items():
         found |= _overlaps(seen, split, other)
-        unknown = sorted(set(other.images.classes) - set(seen.images.classes))
-        if unknown:
+        if unknown := sorted(set(other.images.classes) - set(seen.images.classes)):
             found.setdefault("unknown-class", []).extend(f"{each} ({split})" for each in unknown)
     return found
 
 
 def listed(issues: Mapping[str, list[str]], types: Mapping[str, IssueType]) -> list[ImageFinding]:
     """Write issues as findings, the most severe and most frequent first."""
-    findings = [
+    return in_order(
         ImageFinding(kind, *types[kind][:3], count=len(names), examples=tuple(names[:FEW]))
         for kind, names in issues.items()
         if names
-    ]
-    return in_order(findings)
+    )
 
 
 def in_order(findings: Iterable[ImageFinding]) -> list[ImageFinding]:

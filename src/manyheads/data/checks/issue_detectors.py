@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from manyheads.data.text.formats import Pair
+from manyheads.data.text.formats import SIDES, Pair
 from manyheads.data.text.languages import (
     base,
     count,
@@ -20,7 +20,6 @@ from manyheads.data.text.languages import (
     typical_words,
 )
 
-SIDES = ("source", "target")
 TOO_LONG = (250, 2000)  # words, characters
 TELLING = 0.1  # of the pairs, that must seem swapped before all are taken to be
 
@@ -94,9 +93,8 @@ def _character(entity: re.Match[str]) -> str:
 def unusual_spaces(language: str | None) -> re.Pattern[str]:
     """Return a pattern of spaces that are unusual in a language."""
     usual = _TYPOGRAPHY.get(base(language or ""), "")
-    every = [chr(code) for code in range(0x2000, 0x200B)]
-    spaces = [*"\t\u00a0\u1680", *every, *"\u2028\u2029\u202f\u205f\u3000"]
-    return re.compile(f"[{''.join(space for space in spaces if space not in usual)}]")
+    every = [*"\t\u00a0\u1680", *map(chr, range(0x2000, 0x200B)), *"\u2028\u2029\u202f\u205f\u3000"]
+    return re.compile(f"[{''.join(space for space in every if space not in usual)}]")
 
 
 def _is_too_long(text: str) -> bool:
@@ -166,8 +164,7 @@ class PairIssueDetector:
             anywhere, beyond_ascii = expected.detectors
             kinds = []
             if not text.isascii():
-                original = fix_mojibake(text)
-                if original is not None:
+                if (original := fix_mojibake(text)) is not None:
                     kinds.append("mojibake")
                     texts[number] = text = original
                 kinds += [kind for kind, detect in beyond_ascii.items() if detect(text)]
@@ -183,7 +180,9 @@ class PairIssueDetector:
             if len(words) > 2 and "only-url" not in issues:  # copying names and codes is correct
                 issues["copied"] = "both"
             return
-        if _numbers_differ(numbers(source), numbers(target)):
+        # Smaller numbers may be words, or hours that differ by 12.
+        large = [{number for number in numbers(side) if number > 31} for side in (source, target)]
+        if all(large) and large[0].isdisjoint(large[1]):
             issues["different-numbers"] = "both"
         issues |= self._language_issue(source, target)
 
@@ -240,9 +239,3 @@ def numbers(text: str) -> list[int]:
         if not thousands
         for number in _NUMBER.findall(digits)
     ]
-
-
-def _numbers_differ(source: list[int], target: list[int]) -> bool:
-    """Compare the numbers above 31: smaller ones may be words, or hours that differ by 12."""
-    first, second = ({number for number in side if number > 31} for side in (source, target))
-    return bool(first and second and first.isdisjoint(second))

@@ -5,7 +5,7 @@ get worse. note: check it; often it is correct.
 """
 
 import tomllib
-from importlib.resources import files
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 Severity = Literal["error", "warning", "note"]
@@ -23,10 +23,10 @@ class IssueType(NamedTuple):
 
 def issue_types(table: str, **limits: float) -> dict[str, IssueType]:
     """Read the issues of a table beside this file; `limits` fill the {names} in their texts."""
-    text = files("manyheads.data.checks").joinpath(table).read_text(encoding="utf-8")
+    entries = tomllib.loads(Path(__file__).with_name(table).read_text("utf-8"))
     return {
         kind: IssueType(**{name: value.format(**limits) for name, value in entry.items()})
-        for kind, entry in tomllib.loads(text).items()
+        for kind, entry in entries.items()
     }
 
 

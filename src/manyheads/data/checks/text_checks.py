@@ -104,8 +104,7 @@ class Checker:
         sentences = any(len(cell.split()) > 2 for cell in problem.text.split("\t"))
         if kind == "missing-column" and problem.line == 1 and sentences:
             kind = "data-as-header"
-        example = problem.text or problem.message
-        self._tallies[kind].add(problem.line, problem.side, example)
+        self._tallies[kind].add(problem.line, problem.side, problem.text or problem.message)
 
     def add(self, pair: Pair) -> None:
         """Add a pair."""
@@ -126,14 +125,20 @@ class Checker:
         if first and {pair.source.lower(), pair.target.lower()} <= self._header.keys():
             issues["header-as-data"] = "both"
         for split, held_out in self.held_out.items():
-            same = held_out.find(pair.source, pair.target)
-            if same:
+            if same := held_out.find(pair.source, pair.target):
                 issues[f"{split}-overlap-{same}"] = "both" if same == "pair" else same
         return issues
 
     def findings(self) -> list[Finding]:
         """Return the findings, the most severe and most frequent first."""
-        tallies = dict(self._tallies) | self._whole()
+        whole = self.indices()
+        if len(many := _with_many_targets(*_arrays(self._digests))):
+            whole["many-targets"] = many
+        tallies = dict(self._tallies)
+        for name, indices in whole.items():
+            lines = [self._lines[index] for index in indices[:FEW]]
+            side = "source" if name == "many-targets" else "both"
+            tallies[name] = _Tally(len(indices), lines, {side})
         found = []
         for name, tally in tallies.items():
             kind = ISSUE_TYPES[name]
@@ -160,17 +165,6 @@ class Checker:
             "shifted-lines": np.concatenate(shifted) if shifted else np.array([], dtype=np.int64),
         }
         return {kind: indices for kind, indices in issues.items() if len(indices)}
-
-    def _whole(self) -> dict[str, _Tally]:
-        tallies = {}
-        for kind, indices in self.indices().items():
-            lines = [self._lines[index] for index in indices[:FEW]]
-            tallies[kind] = _Tally(len(indices), lines, {"both"})
-        many = _with_many_targets(*_arrays(self._digests))
-        if len(many):
-            lines = [self._lines[index] for index in many[:FEW]]
-            tallies["many-targets"] = _Tally(len(many), lines, {"source"})
-        return tallies
 
 
 def _arrays(sides: "tuple[array[int], array[int]]") -> tuple[np.ndarray, np.ndarray]:

@@ -88,15 +88,12 @@ def open_document(
         return open_text(text, named, encoding)
     package, unit = _PACKAGES[named]
     texts = unpack(package, content, name, unpacked)  # which refuses what is too large
-    keep = office.table_headers(content, name)
-    split = partial(split_xml, package=package, keep=keep)
+    split = partial(split_xml, package=package, keep=office.table_headers(content, name))
     return OpenDocument(texts, [split], partial(pack, content, name), unit, office.shown)
 
 
 def open_text(text: str, named: str, encoding: str = "utf-8") -> OpenDocument:
     """Open a text of a format."""
-
-    def pack(changed: Mapping[str, str]) -> bytes:
-        return changed.get("", text).encode(encoding)
-
-    return OpenDocument({"": text}, TEXT_FORMATS[named], pack)
+    return OpenDocument(
+        {"": text}, TEXT_FORMATS[named], lambda changed: changed.get("", text).encode(encoding)
+    )

@@ -63,9 +63,8 @@ class Glossary:
         for number, line in lines(path):
             if line is None or not line.strip():
                 continue
-            source, *rest = (
-                " ".join(side.split()) for side in line.split("\t" if "\t" in line else ";")
-            )
+            sides = line.split("\t" if "\t" in line else ";")
+            source, *rest = (" ".join(side.split()) for side in sides)
             if len(rest) != 1 or not source or not rest[0]:
                 raise DataError(
                     f"{path}, line {number}: {line!r} is not a term, a tab and its translation. "
@@ -90,15 +89,15 @@ class Glossary:
             if not term:
                 continue
             begin = read.places[place]
-            entry = self.entries[term]
             if items and begin < items[-1].end:
-                overlaps.add((last, entry.source))
+                overlaps.add((last, term))
                 continue
             overlaps |= {(term, other) for other, _ in shorter if len(other) < len(term)}
-            last = entry.source
-            capital = text[begin].isupper() and entry.source[0].islower()
-            whole = entry.target[0].upper() + entry.target[1:] if capital else entry.target
-            items.append(Item("term", begin, end, entry.target, whole))
+            last = term
+            target = self.entries[term].target
+            capital = text[begin].isupper() and term[0].islower()
+            whole = target[0].upper() + target[1:] if capital else target
+            items.append(Item("term", begin, end, target, whole))
         return items, overlaps
 
     def _at(self, text: str, read: "_Reading", place: int) -> Iterator[tuple[str, int]]:

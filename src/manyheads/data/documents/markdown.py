@@ -31,7 +31,6 @@ _SPECIAL = frozenset("\\`*_[]<>$~|#")
 # Lines of a paragraph that are signs of other dialects: "[!NOTE]", ":::", "!!! note".
 _BOX = re.compile(r"^(?:\[![A-Z]+\][ \t]*$|:{3,}.*|!{3} .*)", re.MULTILINE)
 
-
 Places = list[tuple[int, int]]  # of each character, where it begins and ends in the document
 
 

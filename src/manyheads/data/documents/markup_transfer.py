@@ -15,6 +15,8 @@ from manyheads.data.documents.placeholders import Item
 _STOPS = set(".,;:!?)]}。、，！？」』）")
 _BEGINNINGS = set("([{「『（¿¡")
 _INSEPARABLE = re.compile(r"[\w'\u2019-]*\w")  # "{user}'s"
+# Where a span may stand: before words, punctuation, and characters without spaces.
+_POINTS = re.compile(r"[^\W\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff]+|\w|[^\w\s]+\Z|[^\w\s]+")
 _BRACKETS = {("(", ")"), ("[", "]"), ('"', '"'), ("'", "'"), ("\u201c", "\u201d")}
 
 
@@ -72,7 +74,7 @@ def reinsert(
     """
     if not spans:
         return translation
-    words = _insertion_points(translation)
+    words = [match.start() for match in _POINTS.finditer(translation)]
     costs = [[0.0] * (len(spans) + 1) for _ in words]
     for link in links:
         word = max((n for n, start in enumerate(words) if start <= link.begin), default=0)
@@ -138,12 +140,6 @@ def _update_open_tags(opened: list[str], tag: str) -> None:
         del opened[-1:]
     elif tag.startswith(("<", "[", "![", "**", "~~")) and not tag.endswith("/>"):
         opened.append(tag)
-
-
-def _insertion_points(text: str) -> list[int]:
-    """Return possible positions: before words, punctuation, and characters without spaces."""
-    words = re.compile(r"[^\W\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff]+|\w|[^\w\s]+\Z|[^\w\s]+")
-    return [match.start() for match in words.finditer(text)]
 
 
 def _min_cost_intervals(costs: list[list[float]], empty: list[float]) -> list[int]:

@@ -7,7 +7,6 @@ what stands between two texts of a paragraph is markup, so each word keeps the f
 import re
 import shutil
 import struct
-import zipfile
 import zlib
 from array import array
 from collections.abc import Collection, Iterator, Mapping
@@ -20,6 +19,7 @@ from lzma import LZMAError
 from sys import intern
 from typing import NamedTuple
 from xml.parsers.expat import ExpatError, ParserCreate, XMLParserType
+from zipfile import BadZipFile, ZipFile
 
 from manyheads.data.documents.segments import Line, split_spans
 from manyheads.data.documents.spans import Markup, Part, Span, one_space, paragraphs
@@ -86,7 +86,7 @@ def unpack(kind: Package, content: bytes, name: str, most: Unpacked = UNPACKED) 
     Raises:
         DataError: it cannot be read, is of another kind, or is larger than any document.
     """
-    with _reading(name), zipfile.ZipFile(BytesIO(content)) as archive:
+    with _reading(name), ZipFile(BytesIO(content)) as archive:
         infos = archive.infolist()
         read = [info for info in infos if re.fullmatch(f"{kind.parts}|{_TABLE}", info.filename)]
         largest = max((info.file_size for info in read), default=0)
@@ -107,11 +107,7 @@ def pack(content: bytes, name: str, changed: Mapping[str, str]) -> bytes:
     if not changed:
         return content
     packed = BytesIO()
-    with (
-        _reading(name),
-        zipfile.ZipFile(BytesIO(content)) as old,
-        zipfile.ZipFile(packed, "w") as new,
-    ):
+    with _reading(name), ZipFile(BytesIO(content)) as old, ZipFile(packed, "w") as new:
         for info in old.infolist():
             if info.filename in changed:
                 # Without this, spaces at the ends of a text are not shown.
@@ -129,24 +125,18 @@ def table_headers(content: bytes, name: str) -> frozenset[str]:
     `unpack` has refused what is too large.
     """
     names: set[str] = set()
-    with _reading(name), zipfile.ZipFile(BytesIO(content)) as archive:
+
+    def note(tag: str, attributes: Mapping[str, str]) -> None:
+        if tag.rpartition(" ")[2] == "tableColumn" and "name" in attributes:
+            names.add(attributes["name"])
+
+    with _reading(name), ZipFile(BytesIO(content)) as archive:
         for info in archive.infolist():
             if re.fullmatch(_TABLE, info.filename):
-                names.update(_column_names(archive.read(info)))
+                parser = ParserCreate("utf-8", " ")
+                parser.StartElementHandler = note
+                _parse(parser, archive.read(info))
     return frozenset(names)
-
-
-def _column_names(content: bytes) -> list[str]:
-    names: list[str] = []
-    parser = ParserCreate("utf-8", " ")
-
-    def note(name: str, attributes: Mapping[str, str]) -> None:
-        if name.rpartition(" ")[2] == "tableColumn" and "name" in attributes:
-            names.append(attributes["name"])
-
-    parser.StartElementHandler = note
-    _parse(parser, content)
-    return names
 
 
 @contextmanager
@@ -156,7 +146,7 @@ def _reading(name: str) -> Iterator[None]:
     except UnicodeDecodeError:
         raise DataError(f"{name} has texts that are not UTF-8. Save it again.") from None
     except (
-        *(zipfile.BadZipFile, zlib.error, LZMAError, struct.error),
+        *(BadZipFile, zlib.error, LZMAError, struct.error),
         *(EOFError, RuntimeError, ValueError, OSError, LookupError),
     ) as error:
         raise DataError(

@@ -20,13 +20,7 @@ from manyheads.data.images.captioned_images import (
     CaptionedImages,
 )
 from manyheads.data.images.cell_store import IN_MEMORY, CellStore
-from manyheads.data.images.image_file import (
-    SUFFIXES,
-    content_of,
-    is_image,
-    read_cell,
-    read_content,
-)
+from manyheads.data.images.image_file import SUFFIXES, content_of, is_image, read_cell, read_content
 from manyheads.data.images.shards import Member, read_samples
 from manyheads.data.regular_files import files_below, size_of
 from manyheads.data.text.encoding import decode
@@ -309,11 +303,8 @@ def read_coco(
         elif (file := files[image_id]) is not None:
             collector.add(file, None, columns.pick(annotation), place=place, key=file)
     sizes = [size_of(at) for at in places.values()]
-    return collector.finish(
-        read_content,
-        origin=str(path),
-        hashes=(hashlib.sha256(f"{digest} {sizes}".encode()).hexdigest(),),
-    )
+    hashed = hashlib.sha256(f"{digest} {sizes}".encode()).hexdigest()
+    return collector.finish(read_content, origin=str(path), hashes=(hashed,))
 
 
 def _files(path: Path, rows: list[Any], collector: CaptionCollector) -> dict[int | str, str | None]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from manyheads.data.images.image_file import ImageContent
-from manyheads.data.images.image_set import ImageSet, Preprocessing
+from manyheads.data.images.image_set import ImageSet, Preprocessing, labelled
 from manyheads.data.text.encoding import is_valid_unicode
 from manyheads.data.text.languages import is_language_code
 from manyheads.data.text.lines import Problem
@@ -221,12 +221,9 @@ class CaptionCollector:
             raise DataError(
                 f"{origin}: " + (f"none of {found:,} images has a text." if found else "no images.")
             )
-        names = [self._names[number] for number in kept]
         cells = [self._cells[number] for number in kept]
-        images = ImageSet(
-            labels=np.zeros(len(kept), dtype=int),
-            classes=[],
-            names=names,
+        images = labelled(
+            [self._names[number] for number in kept],
             read=lambda index: read(cells[index]),
             origin=origin,
             hashes=hashes,

@@ -19,7 +19,7 @@ from typing import IO, NamedTuple
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
-from manyheads.data.regular_files import open_regular
+from manyheads.data.regular_files import require_regular
 from manyheads.errors import ManyheadsError, NotFoundError, UnreadableError
 from manyheads.files import expand_user
 from manyheads.registration import checked_ending, register
@@ -84,7 +84,6 @@ def register_image_format(ending: str, format: ImageFormat | None = None) -> Non
     register(FORMATS, "an image format", checked_ending(ending), format, wanted, lacks)
 
 
-NO_COLOURS = "it is an array of numbers, not colours"
 # Errors of Pillow and numpy for files that are damaged or not images.
 UNREADABLE = (OSError, ValueError, SyntaxError, EOFError, MemoryError, Image.DecompressionBombError)
 
@@ -99,8 +98,7 @@ def naming(name: str | Path) -> Iterator[None]:
     try:
         yield
     except UNREADABLE as error:
-        strerror = error.strerror if isinstance(error, OSError) else None
-        reason = (strerror or str(error)).rstrip(".") or type(error).__name__
+        reason = str(getattr(error, "strerror", None) or error).rstrip(".") or type(error).__name__
         if isinstance(error, Image.DecompressionBombError):
             limit = Image.MAX_IMAGE_PIXELS or 0
             reason = f"it has more than {limit:,} pixels (a decompression bomb?); make it smaller"
@@ -130,11 +128,7 @@ def open_content(content: bytes) -> ImageContent:
 
 
 def _check_pixels(image: Image.Image, content: bytes) -> None:
-    """Refuse what would take gigabytes: Pillow only warns between its limit and twice that.
-
-    Raises:
-        ValueError: more pixels than are decoded.
-    """
+    """Refuse what would take gigabytes: Pillow only warns between its limit and twice that."""
     kind, most = "it", Image.MAX_IMAGE_PIXELS or MOST_ANIMATED
     webp = content[:4] == b"RIFF" and content[12:16] == b"VP8X"
     if getattr(image, "is_animated", False) or (webp and content[20] & 2):  # its animation flag
@@ -152,7 +146,7 @@ def read_content(path: Path) -> bytes:
     Raises:
         OSError: it is not there, not a regular file, or too large.
     """
-    with open_regular(path) as file:
+    with require_regular(path).open("rb") as file:
         if (size := os.fstat(file.fileno()).st_size) > LARGEST:
             raise OSError(f"it has {size:,} bytes, and at most {LARGEST:,} are read")
         return file.read()
@@ -172,7 +166,7 @@ def is_image(path: Path) -> bool:
     if path.suffix:
         return path.suffix.lower() in (*SUFFIXES, *FOREIGN)
     try:
-        with open_regular(path) as file:
+        with require_regular(path).open("rb") as file:
             return begins_like_image(file.read(BEGIN))
     except OSError:
         return False

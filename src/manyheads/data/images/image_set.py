@@ -20,7 +20,6 @@ from torch import Tensor
 
 from manyheads.bounded_numbers import MOST_PIXELS
 from manyheads.data.images.image_file import (
-    NO_COLOURS,
     PLAIN,
     SUFFIXES,
     ImageContent,
@@ -150,8 +149,7 @@ class Preprocessing:
             image = Image.fromarray(array[:, :, 0] if array.shape[2] == 1 else array)
         image = self.upright(image)
         if self.mode == "bands":
-            values = np.asarray(image, dtype=np.uint8)
-            return self._bands(values[:, :, None] if values.ndim == 2 else values)
+            return self._bands(eight_bit_array(np.asarray(image)))
         values = np.asarray(self._fit(image), dtype=np.uint8)
         return values[None] if values.ndim == 2 else values.transpose(2, 0, 1)
 
@@ -225,7 +223,7 @@ class ImageSet:
         """
         image = self.open(index)
         if isinstance(image, np.ndarray):
-            raise UnreadableError(self.names[index], NO_COLOURS)
+            raise UnreadableError(self.names[index], "it is an array of numbers, not colours")
         return image
 
     def pixels(self, index: int, preprocessing: Preprocessing) -> np.ndarray:
@@ -284,8 +282,7 @@ class ImageSet:
         """
         if self.classes == classes:
             return self
-        unknown = sorted(set(self.classes) - set(classes))
-        if unknown:
+        if unknown := sorted(set(self.classes) - set(classes)):
             raise DataError(
                 f"{self.origin} has classes that the model does not have: "
                 f"{', '.join(unknown[:8])}. The model has {len(classes)}: "

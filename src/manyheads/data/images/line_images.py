@@ -140,8 +140,7 @@ class LineImages:
         self._known: dict[int, np.ndarray] = {}
         kept: dict[int, int] = {}
         size = 0
-        read = in_threads(self._try, with_text)
-        for index, pixels in zip(with_text, read, strict=True):
+        for index, pixels in zip(with_text, in_threads(self._try, with_text), strict=True):
             if pixels is None or pixels.shape[1] > image.max_width:
                 continue
             kept[index] = pixels.shape[1]

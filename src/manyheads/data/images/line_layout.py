@@ -45,18 +45,15 @@ def find_lines(pixels: np.ndarray) -> list[TextLine]:
     ink = find_ink(small)
     if not ink.any():
         return []
-    turn = find_turn(ink)
-    if turn:
+    if turn := find_turn(ink):
         pixels, small = _turned(pixels, turn), _turned(small, turn)
         ink = find_ink(small)
-    bands = find_bands(ink)
-    if not bands:
+    if not (bands := find_bands(ink)):
         return []
     if len(bands) == 1 and small.shape[0] <= ONE_LINE * bands[0].height:
         return [TextLine(pixels, 0)]
     paragraphs = _paragraphs(bands)
-    edges = [0, *[(a.bottom + b.top) // 2 for a, b in itertools.pairwise(bands)]]
-    edges.append(small.shape[0])
+    edges = [0, *[(a.bottom + b.top) // 2 for a, b in itertools.pairwise(bands)], small.shape[0]]
     typical = int(np.median([band.height for band in bands]))
     lines = []
     for number, band in enumerate(bands):

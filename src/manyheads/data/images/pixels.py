@@ -42,15 +42,11 @@ class Pixels:
 def predict_logits(model: nn.Module, preprocessing: Preprocessing, pixels: Tensor) -> Tensor:
     """Return logits (image, class) for pixels (image, channel, height, width)."""
     device = next(model.parameters()).device
-    logits = [
-        model(preprocessing.normalise(part.to(device))).float() for part in pixels.split(ROWS)
-    ]
-    return torch.cat(logits).cpu()
+    parts = (preprocessing.normalise(part.to(device)) for part in pixels.split(ROWS))
+    return torch.cat([model(part).float() for part in parts]).cpu()
 
 
 def predict_all_logits(model: nn.Module, pixels: Pixels) -> Tensor:
     """Return the logits (image, class) of a whole set, computed in batches."""
-    parts = torch.arange(len(pixels.images)).split(ROWS)
-    return torch.cat(
-        [predict_logits(model, pixels.preprocessing, pixels[p.numpy()]) for p in parts]
-    )
+    parts = (pixels[part.numpy()] for part in torch.arange(len(pixels.images)).split(ROWS))
+    return torch.cat([predict_logits(model, pixels.preprocessing, part) for part in parts])

@@ -13,7 +13,7 @@ from typing import IO, NamedTuple
 
 from manyheads.data.images.image_file import BEGIN, FOREIGN, SUFFIXES, begins_like_image
 from manyheads.data.images.image_set import ImageSet, labelled
-from manyheads.data.regular_files import open_regular
+from manyheads.data.regular_files import require_regular
 from manyheads.errors import DataError
 from manyheads.strict_json import loads
 
@@ -115,9 +115,7 @@ def read_samples(paths: Sequence[Path]) -> Iterator[tuple[str, list[Member], Map
                 member
                 for ending, member in parts.items()
                 if Path(ending).suffix in SUFFIXES
-                and not (
-                    whole and all(f"{Path(ending).stem}{each}" not in parts for each in LABELS)
-                )
+                and (not whole or any(f"{Path(ending).stem}{each}" in parts for each in LABELS))
             ]
             images = [part for each, part in parts.items() if "." not in each[1:] and part.is_image]
             yield f"{shard}: {stem}", images, parts
@@ -146,7 +144,10 @@ def _members(shard: Path) -> dict[str, Member]:
     members: dict[str, Member] = {}
     links: dict[str, str] = {}
     try:
-        with open_regular(shard) as file, tarfile.open(fileobj=file, mode="r:") as archive:
+        with (
+            require_regular(shard).open("rb") as file,
+            tarfile.open(fileobj=file, mode="r:") as archive,
+        ):
             last = -1
             for member in archive:
                 name = posixpath.normpath(member.name)

@@ -23,9 +23,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from functools import cache, lru_cache
-from importlib.resources import files
 from itertools import accumulate, cycle, islice, product
 from operator import attrgetter
+from pathlib import Path
 from random import Random
 from types import ModuleType
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -70,11 +70,10 @@ class Phrasing:
         return self.spellings[0]
 
 
+_TABLES = tomllib.loads(Path(__file__).with_name("date_phrasings.toml").read_text("utf-8"))
 PHRASINGS = tuple(
     Phrasing(kind, layout, weight)  # type: ignore[arg-type] # one of `Kind`
-    for kind, table in tomllib.loads(
-        files("manyheads.data.synthetic").joinpath("date_phrasings.toml").read_text("utf-8")
-    ).items()
+    for kind, table in _TABLES.items()
     for layout, weight in table.items()
 )
 

@@ -198,7 +198,7 @@ class RenderedLines:
             )
         self._able = able[kept]
         self._noise = generator(seed, "noise").standard_normal(NOISE, dtype=np.float32)
-        self._styles: tuple[int, _Styles] | None = None
+        self._drawn_as = lru_cache(maxsize=1)(self._choose)  # the styles of an epoch
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -214,11 +214,6 @@ class RenderedLines:
     def group(self, index: int, epoch: int) -> str:
         """Name the font of a line in an epoch."""
         return self.fonts[self._drawn_as(epoch).fonts[index]].path.stem
-
-    def _drawn_as(self, epoch: int) -> _Styles:
-        if self._styles is None or self._styles[0] != epoch:
-            self._styles = (epoch, self._choose(epoch))
-        return self._styles[1]
 
     def _choose(self, epoch: int) -> _Styles:
         options, strength = self.rendering, min(self.rendering.distortion, 1.0)
@@ -257,7 +252,7 @@ class RenderedLines:
         draws = random.random(24).tolist()
         font = self.fonts[styles.fonts[index]].at(int(styles.drawn[index]))
         ink = self._ink(self.texts[index], font, int(styles.spacings[index]))
-        ink = self._thicken(ink, draws[0], draws[1], strength)
+        ink = _thickened(ink, draws[0], draws[1], strength)
         size = (int(styles.widths[index]), self.height)
         ink = self._place(ink, size, styles, index, draws[2:6])
         if draws[6] < 0.4 * strength:
@@ -287,19 +282,6 @@ class RenderedLines:
             draw.text((round(x), baseline), character, fill=255, font=font, anchor="ls")
             x += font.getlength(character) + spacing
         return ink
-
-    def _thicken(
-        self, ink: Image.Image, which: float, amount: float, strength: float
-    ) -> Image.Image:
-        if which >= 0.3 * strength:
-            return ink
-        pixels = np.asarray(ink)
-        combine = np.maximum if which < 0.2 * strength else np.minimum
-        moved = pixels.copy()
-        moved[:, 1:] = combine(pixels[:, 1:], pixels[:, :-1])
-        moved[1:] = combine(moved[1:], pixels[:-1])
-        share = amount * (0.8 if combine is np.maximum else 0.5)
-        return Image.blend(ink, Image.fromarray(moved), share)
 
     def _place(
         self, ink: Image.Image, size: Size, styles: _Styles, index: int, draws: list[float]
@@ -343,6 +325,18 @@ class RenderedLines:
             Image.fromarray(pixels).save(stored, "JPEG", quality=round(25 + 65 * draws[9]))
             pixels = np.asarray(Image.open(stored))
         return pixels
+
+
+def _thickened(ink: Image.Image, which: float, amount: float, strength: float) -> Image.Image:
+    if which >= 0.3 * strength:
+        return ink
+    pixels = np.asarray(ink)
+    combine = np.maximum if which < 0.2 * strength else np.minimum
+    moved = pixels.copy()
+    moved[:, 1:] = combine(pixels[:, 1:], pixels[:, :-1])
+    moved[1:] = combine(moved[1:], pixels[:-1])
+    share = amount * (0.8 if combine is np.maximum else 0.5)
+    return Image.blend(ink, Image.fromarray(moved), share)
 
 
 def _with_neighbour(ink: np.ndarray, draws: Sequence[float]) -> np.ndarray:

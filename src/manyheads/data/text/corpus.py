@@ -224,8 +224,7 @@ def read_sentences(path: Path, column: int | None = None) -> Sentences:
     if column is not None:
         width = max(mode(line.count("\t") for line in lines) + 1, column)
         lines = [_column(path, number, line, column, width) for number, line in enumerate(lines, 1)]
-    empty = [number for number, line in enumerate(lines, 1) if not line.strip()]
-    if empty:
+    if empty := [number for number, line in enumerate(lines, 1) if not line.strip()]:
         more = f" (and {len(empty) - 1} more)" if len(empty) > 1 else ""
         raise DataError(
             f"{path}, line {empty[0]}{more}: the line is empty. Remove it, or fill it in."

@@ -16,7 +16,6 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_WIDE = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
 SAMPLE = 1 << 10  # bytes that are looked at
 
 
@@ -30,7 +29,7 @@ def unicode_encoding(content: bytes) -> str:
     zeros = head.count(0)
     if len(head) < 8 or not zeros or (zeros < len(head) * 0.4 and _is_text(head, "utf-8")):
         return "utf-8"
-    return next((encoding for encoding in _WIDE if _is_text(head, encoding)), "utf-8")
+    return next((encoding for _, encoding in _MARKS if _is_text(head, encoding)), "utf-8")
 
 
 def _is_text(head: bytes, encoding: str) -> bool:
@@ -73,14 +72,12 @@ def reject_surrogates(texts: Iterable[str], name: str = "the text") -> None:
         DataError: a text contains a lone surrogate.
     """
     for text in texts:
-        if not is_valid_unicode(text):
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            # `repr` escapes the surrogate, so it can be printed.
+            around = repr(text[max(error.start - 30, 0) : error.start + 30])
             raise DataError(
-                f"{name} {_excerpt(text)} is not valid UTF-8: it contains a lone surrogate (half "
-                "of a character). Convert the original file, for example with iconv."
-            )
-
-
-def _excerpt(text: str, context: int = 30) -> str:
-    """Quote the text around the first surrogate; `repr` escapes it, so it can be printed."""
-    index = next(n for n, sign in enumerate(text) if "\ud800" <= sign <= "\udfff")
-    return repr(text[max(index - context, 0) : index + context])
+                f"{name} {around} is not valid UTF-8: it contains a lone surrogate (half of a "
+                "character). Convert the original file, for example with iconv."
+            ) from None

@@ -4,8 +4,10 @@ Two lines are the same if they differ only in case, punctuation and spaces. Line
 three words ("Thank you.") occur everywhere by chance and exclude nothing.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 
 from manyheads.data.text.formats import Pair, corpus_files, is_one_file, read_pairs
@@ -78,18 +80,12 @@ def hold_out(sources: Sequence[str], count: int, seed: int) -> tuple[list[int], 
         DataError: too few groups, so nothing would be left on one side.
     """
     keys = list(map(near_key, sources))
-    groups = list(dict.fromkeys(keys))
-    sizes = dict.fromkeys(groups, 0)
-    for key in keys:
-        sizes[key] += 1
-    held: set[str] = set()
-    taken = 0
-    for index in generator(seed, "hold-out").permutation(len(groups)):
-        if taken >= count:
-            break
-        held.add(groups[index])
-        taken += sizes[groups[index]]
-    if taken < count or len(held) == len(groups):
+    sizes = Counter(keys)
+    groups = list(sizes)
+    order = [groups[index] for index in generator(seed, "hold-out").permutation(len(groups))]
+    before = accumulate((sizes[key] for key in order), initial=0)
+    held = {key for key, taken in zip(order, before, strict=False) if taken < count}
+    if sum(sizes[key] for key in held) < count or len(held) == len(groups):
         raise DataError(
             f"{count:,} pairs cannot be held out of {len(sources):,}, which have {len(groups):,} "
             "different sources: hold out fewer."

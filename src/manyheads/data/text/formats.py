@@ -150,21 +150,17 @@ def _two_files(files: list[Path], report: Report) -> Iterator[Pair]:
         counts[0] += first is not None
         counts[1] += second is not None
     if counts[0] != counts[1] and min(counts) > 0:
-        report(
-            Problem(
-                "unequal-counts",
-                min(counts) + 1,
-                f"{files[0]} has {counts[0]:,} lines, {files[1]} has {counts[1]:,}",
-                "line N of one must be the translation of line N of the other. Find the missing or "
-                "extra line, or use a .tsv file.",
-            )
+        place = f"{files[0]} has {counts[0]:,} lines, {files[1]} has {counts[1]:,}"
+        message = (
+            "line N of one must be the translation of line N of the other. Find the missing or "
+            "extra line, or use a .tsv file."
         )
+        report(Problem("unequal-counts", min(counts) + 1, place, message))
 
 
 def _tsv(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
     no_tab = "no tab. A line of a .tsv file is source, tab, target."
-    width = 2 if columns is PLAIN_TSV else None
-    return _table(path, tsv_rows(path, report), columns, report, no_tab, width)
+    return _table(path, tsv_rows(path, report), columns, report, no_tab)
 
 
 def _csv(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
@@ -177,19 +173,18 @@ def _table(
     columns: Columns,
     report: Report,
     too_few: str,
-    width: int | None = None,
 ) -> Iterator[Pair]:
     """Select two columns: names are looked up in the header; numbers mean no header.
 
-    All rows have the same number of fields: `width`, else that of the header, else of most rows.
+    All rows have the same number of fields: two, or that of the header, else of most rows.
     """
+    width = 2 if columns is PLAIN_TSV else None
     if isinstance(columns.source, str) or isinstance(columns.target, str):
         _, header = next(rows, (0, None))
         if header is None:  # an empty file, or a line that was reported
             return
         width = len(header)
-        unknown = [n for n in columns if isinstance(n, str) and header.count(n) != 1]
-        if unknown:
+        if unknown := [n for n in columns if isinstance(n, str) and header.count(n) != 1]:
             message = (
                 f"{'two columns are' if unknown[0] in header else 'no column is'} called "
                 f"{unknown[0]!r}; the first line is {', '.join(map(repr, header))[:200]}. Name "
@@ -260,19 +255,17 @@ def _parquet(path: Path, columns: Columns, report: Report) -> Iterator[Pair]:
         nested, prefix = types.get("translation"), ""
         if str(columns.source) not in types and str(nested).startswith("struct"):
             types, prefix = {field.name: field.type for field in nested or ()}, "translation."
-        message = ""
         if not set(map(str, columns)) <= set(types):
             message = (
                 f"no columns {columns.source!r} and {columns.target!r}; there are "
                 f"{', '.join(types)}. Name them with data.source_column and data.target_column."
             )
-        for name in () if message else columns:
-            if column_type(types[str(name)]) not in TEXTS:
-                message = f"no text under {name!r}, but {types[str(name)]}. Write it as text."
-                break
-        if message:
-            report(Problem("missing-column", 1, str(path), message))
-        return [] if message else [f"{prefix}{name}" for name in columns]
+        elif others := [name for name in columns if column_type(types[str(name)]) not in TEXTS]:
+            message = f"no text under {others[0]!r}, but {types[str(others[0])]}. Write it as text."
+        else:
+            return [f"{prefix}{name}" for name in columns]
+        report(Problem("missing-column", 1, str(path), message))
+        return []
 
     rows = parquet_rows(path, choose, report, size=10_000, extra="text")
     filled = (Row(n, place, {k: v or "" for k, v in row.items()}) for n, place, row in rows)
@@ -336,8 +329,7 @@ class _Units:
         elif tag == "tu":
             texts = [self._choose(name) for name in self.columns]
             if texts[0] is None or texts[1] is None:
-                names = " or ".join(self.columns)
-                message = f"the unit lacks {names}; it is not a pair."
+                message = f"the unit lacks {' or '.join(self.columns)}; it is not a pair."
                 self._report("incomplete-unit", message, harmless=True)
             elif self._unknown is not None:
                 message = (

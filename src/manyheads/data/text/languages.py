@@ -4,25 +4,13 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache
-from importlib.resources import files
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
-NAMES = {
-    "cs": "Czech",
-    "de": "German",
-    "en": "English",
-    "es": "Spanish",
-    "fr": "French",
-    "it": "Italian",
-    "ja": "Japanese",
-    "ko": "Korean",
-    "nl": "Dutch",
-    "pl": "Polish",
-    "pt": "Portuguese",
-    "ru": "Russian",
-    "zh": "Chinese",
-}
+NAMES = {"cs": "Czech", "de": "German", "en": "English", "es": "Spanish", "fr": "French"}
+NAMES |= {"it": "Italian", "ja": "Japanese", "ko": "Korean", "nl": "Dutch", "pl": "Polish"}
+NAMES |= {"pt": "Portuguese", "ru": "Russian", "zh": "Chinese"}
 
 _TOKEN = re.compile(r"[^\W\d_]+")
 
@@ -33,8 +21,7 @@ _CODE = re.compile("[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*")
 @cache
 def _known() -> dict[str, Any]:
     """Read scripts, frequent words and codes of three letters."""
-    text = files("manyheads.data.text").joinpath("languages.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 
 def is_language_code(text: str) -> bool:
@@ -100,11 +87,10 @@ def header_words(*languages: str) -> Mapping[str, None]:
 
 def guess(text: str, languages: Iterable[str]) -> list[tuple[str, float]]:
     """Rank languages for a text, with a confidence from 0 to 1; the first is the best guess."""
-    known = list(dict.fromkeys(base(each) for each in languages))
     signs = sum(map(str.isalpha, text))
     words = len(_TOKEN.findall(text))
     scores = {}
-    for language in known:
+    for language in dict.fromkeys(map(base, languages)):
         written = script(language)
         share = count(letters(written), text) / signs if written and signs else 0.0
         hits = count_words(text, frequent_words(language)) / words if words else 0.0

@@ -4,8 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 
@@ -39,9 +38,8 @@ class PublicCorpus(NamedTuple):
 @cache
 def public_corpora() -> dict[str, PublicCorpus]:
     """Return the public corpora by name."""
-    text = files("manyheads.data.text").joinpath("public_corpora.json").read_text(encoding="utf-8")
     found = {}
-    for name, entry in json.loads(text).items():
+    for name, entry in json.loads(Path(__file__).with_suffix(".json").read_text("utf-8")).items():
         listed = tuple(CorpusFile(**file) for file in entry.pop("files", ()))
         found[name] = PublicCorpus(name, **entry, files=listed)
     return found

@@ -205,8 +205,7 @@ def require_columns(wanted: Iterable[str], seen: Iterable[str], origin: str, key
         DataError: a column is missing.
     """
     known = list(dict.fromkeys(seen))
-    missing = [name for name in dict.fromkeys(wanted) if name not in known]
-    if missing:
+    if missing := [name for name in dict.fromkeys(wanted) if name not in known]:
         raise DataError(
             f"{origin} has no {' or '.join(missing)}{nearest(missing[0], known)}"
             f"It has {', '.join(known) or 'nothing'}. {keys}."

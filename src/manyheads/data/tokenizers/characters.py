@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from itertools import chain
 
 from manyheads.data.text.encoding import reject_surrogates
 
@@ -22,9 +23,7 @@ class Characters:
 
         With `min_count = 2` rare characters stay unknown, so that training includes unknown ones.
         """
-        counts = Counter[str]()
-        for text in texts:
-            counts.update(text)
+        counts = Counter(chain.from_iterable(texts))
         often = [character for character, count in counts.items() if count >= min_count]
         return cls("".join(sorted(often, key=lambda each: (-counts[each], each))))
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from manyheads.data.text.encoding import reject_surrogates
+from manyheads.data.text.encoding import is_valid_unicode, reject_surrogates
 from manyheads.data.tokenizers.tokenizer import Piece, SentencePieces, Tokenizers
 from manyheads.errors import FolderError, UsageError, nearest
 from manyheads.strict_json import loads
@@ -35,8 +35,7 @@ class MarianTokenizer(SentencePieces):
             UsageError: the vocabulary does not have this prefix.
         """
         super().__init__(model, "The .spm file", "Download the model again.")
-        missing = [token for token in (END, UNKNOWN, PAD) if token not in vocabulary]
-        if missing:
+        if missing := [token for token in (END, UNKNOWN, PAD) if token not in vocabulary]:
             raise FolderError(
                 f"The vocabulary has no {' and no '.join(missing)}: it is not the vocabulary of a "
                 "Marian model, or it is damaged. Download the model again."
@@ -125,7 +124,7 @@ def read_vocabulary(path: Path) -> dict[str, int]:
     numbers = vocabulary.values()
     if not all(type(number) is int and number >= 0 for number in numbers) or not vocabulary:
         raise FolderError(f"{path} does not map pieces to ids. Download it again.")
-    if any("\ud800" <= character <= "\udfff" for character in "".join(vocabulary)):
+    if not is_valid_unicode("".join(vocabulary)):
         raise FolderError(f"{path} has pieces that are not UTF-8. Download it again.")
     return vocabulary
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from manyheads.data.tokenizers.token_store import TokenStore
-from manyheads.data.tokenizers.tokenizer import SamplingTokenizer, TextTokenizer, Tokenizers
+from manyheads.data.tokenizers.tokenizer import TextTokenizer, Tokenizer, Tokenizers
 from manyheads.errors import RecipeError
 from manyheads.streams import generator
 
@@ -59,20 +59,18 @@ class SubwordSampler:
             drawn = list(sources), list(targets)
         seeds = self.seeds[indices].T.tolist()
         found: tuple[Rows, Rows] = ([], [])
-        for rows, segment, *parts in zip(
-            found, self.segment, best, texts, drawn, seeds, strict=True
-        ):
-            for old, text, changed, seed in zip(*parts, strict=True):
+        for ids, segment, *side in zip(found, self.segment, best, texts, drawn, seeds, strict=True):
+            for old, text, changed, seed in zip(*side, strict=True):
                 # The best segmentation of an unchanged text is known.
                 new = old if text == changed and not self.alpha else segment(changed, seed)
-                rows.append(new if len(new) <= self.max_length else old)
+                ids.append(new if len(new) <= self.max_length else old)
         return found
 
 
 def _segmentation(tokenizer: TextTokenizer, alpha: float) -> Segmentation:
     if not alpha:
         return lambda text, _: tokenizer.encode([text])[0]
-    if not isinstance(tokenizer, SamplingTokenizer):
+    if not isinstance(tokenizer, Tokenizer):
         raise RecipeError(
             "tokenizer.sampling is set, but this tokenizer has only one segmentation of a text: "
             "leave it out."

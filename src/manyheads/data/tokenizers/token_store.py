@@ -147,8 +147,7 @@ def encode_on_disk(
     """
     dtypes = _dtypes(tokenizers, texts)
     final = folder / key
-    found = _open(final, dtypes)
-    if found is not None:
+    if (found := _open(final, dtypes)) is not None:
         return found
     shutil.rmtree(folder, ignore_errors=True)
     with new_folder(final) as partial:

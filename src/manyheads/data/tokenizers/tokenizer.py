@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol
 
 import sentencepiece
 from annotated_types import Ge, Le
@@ -141,8 +141,7 @@ class Tokenizer(SentencePieces):
                 minloglevel=2,
             )
         except RuntimeError as error:
-            needed = re.search(r"required_chars. \d+ vs (\d+)", str(error))
-            if needed:
+            if needed := re.search(r"required_chars. \d+ vs (\d+)", str(error)):
                 reason = f"the 256 bytes and the characters of the text need {needed[1]} tokens"
             else:
                 reason = str(error).rpartition("] ")[2].strip(" .") or "it is too small"
@@ -229,14 +228,6 @@ class TextTokenizer(Protocol):
 
     def pieces(self, text: str) -> list[Piece]:
         """Split a text into tokens, each with the characters that it covers."""
-
-
-@runtime_checkable
-class SamplingTokenizer(TextTokenizer, Protocol):
-    """A tokenizer that can also sample segmentations of a text."""
-
-    def sample(self, text: str, alpha: float, seed: int) -> list[int]:
-        """Draw one of the segmentations of a text: a pure function of its arguments."""
 
 
 class Tokenizers(NamedTuple):
