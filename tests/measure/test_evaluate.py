@@ -325,7 +325,8 @@ def test_generated_dates_are_reported_by_phrasing(translate: Translator) -> None
     corpus = read_corpus("dates:valid", PairData(train="", valid="", source="en", target="ko"))
     assert corpus.groups is not None
     assert len(corpus.groups) == len(corpus)
-    groups = by_group(corpus, corpus.target, "exact", "ko")
+    exact = TEXT_METRICS["exact"].statistics(corpus.target, corpus.references)
+    groups = by_group(corpus.groups, exact)
     assert set(groups) == set(corpus.groups)
     assert set(groups.values()) == {100.0}
 

@@ -13,12 +13,12 @@ from manyheads.data.augment.augment import Augmentation
 from manyheads.data.batching.batches import ImageBatch
 from manyheads.data.images import pixels as module
 from manyheads.data.images.image_set import ImageSet, Preprocessing, read_folder
-from manyheads.data.images.pixels import Pixels, predict_all_logits
+from manyheads.data.images.pixels import Pixels, predict_all_logits, predict_logits
 from manyheads.errors import DataError
 from manyheads.fit.training_images import training_preprocessing
 from manyheads.models.vit import Vit, VitConfig
 from manyheads.tasks.classify.distil import Distil, Teacher
-from manyheads.tasks.classify.task import ClassifyTask, ClassifyTrainConfig, classify, scores
+from manyheads.tasks.classify.task import ClassifyTask, ClassifyTrainConfig, scores
 from manyheads.tasks.reconstruct.task import ReconstructTrainConfig
 from manyheads.train.loop import fit
 from tests.made import CLASSES, Silent, half, write_halves
@@ -257,9 +257,9 @@ def test_many_images_are_classified_in_parts(monkeypatch: pytest.MonkeyPatch) ->
     net = model().eval()
     torch.nn.init.normal_(net.head.weight)
     pixels = Pixels(images(), PREPROCESSING)[np.arange(12)]
-    at_once, scored = classify(net, PREPROCESSING, pixels), task().evaluate(net)
+    at_once, scored = predict_logits(net, PREPROCESSING, pixels), task().evaluate(net)
     monkeypatch.setattr(module, "ROWS", 5)
-    torch.testing.assert_close(classify(net, PREPROCESSING, pixels), at_once)
+    torch.testing.assert_close(predict_logits(net, PREPROCESSING, pixels), at_once)
     assert task().evaluate(net) == pytest.approx(scored)
 
 

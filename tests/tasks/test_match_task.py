@@ -359,7 +359,8 @@ def test_recall_by_hand() -> None:
     vectors = {5: [1.0, 0, 0], 6: [0.6, 0.8, 0], 7: [0, 0, 1.0], 8: [0, 0, 1.0]}
     asked = Queries(["5", "6", "7", "8"], ["en", "ko", "en", "ko"], [{0}, {0, 1}, {2}, {1}])
     table: Any = Words()
-    found = recalls(Table(vectors), table, torch.eye(3), asked, 4)
+    written = embed_texts(Table(vectors), table, asked.texts, 4)
+    found = recalls(torch.eye(3), written, asked)
     assert found == {
         "text_to_image_1": 75.0,
         "text_to_image_10": 100.0,
@@ -370,7 +371,7 @@ def test_recall_by_hand() -> None:
         "text_to_image_1_ko": 50.0,
         "text_to_image_10_ko": 100.0,
     }
-    one = recalls(Table(vectors), table, torch.eye(3), Queries(["5"], ["en"], [{0}]), 4)
+    one = recalls(torch.eye(3), written[:1], Queries(["5"], ["en"], [{0}]))
     assert one.keys() == {
         f"{way}_{k}" for way in ("text_to_image", "image_to_text") for k in (1, 10)
     }

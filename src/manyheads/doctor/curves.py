@@ -54,8 +54,7 @@ def non_finite(history: History, recipe: Recipe) -> Findings:
     if history.training:
         last = history.training[-1]
         evidence.append(f"before, at step {int(last['step']):,}, the loss was {last['loss']:.4g}")
-    settings = slower(recipe, 10)
-    yield finding("non-finite", *evidence, settings=settings, step=history.non_finite)
+    yield finding("non-finite", *evidence, settings=slower(recipe, 10), step=history.non_finite)
 
 
 def diverged(history: History, recipe: Recipe) -> Findings:

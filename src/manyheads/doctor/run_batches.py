@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from manyheads.data.text.corpus import Sentences
 from manyheads.doctor.finding import Finding
 from manyheads.doctor.run_inspection import RunInspection
 from manyheads.doctor.weights import Weights
@@ -57,8 +56,6 @@ class Examined(NamedTuple):
 
 # Examines what a model writes: (model, step, finished).
 Write = Callable[[nn.Module, int, bool], Examined]
-# The same, of a sample of sentences: (model, sentences, step).
-LineWriter = Callable[[nn.Module, Sentences, int], Examined]
 Predictions = tuple[Tensor, Tensor]  # log-probabilities or logits (example, class), and classes
 
 

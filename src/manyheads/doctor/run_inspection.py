@@ -67,8 +67,7 @@ class RunInspection:
         """Load the tokenizers; without a model folder those that training stored already."""
         if self.folder is not None:
             return self.folder.tokenizers()
-        config = getattr(self.recipe, "tokenizer", None)
-        return tokenizers(need_vocabularies(self.path), config)
+        return tokenizers(need_vocabularies(self.path), getattr(self.recipe, "tokenizer", None))
 
     def characters(self) -> Characters:
         """Load the characters of a tagger's vocabulary."""

@@ -19,6 +19,7 @@ from manyheads.project.sentencepiece_files import Vocabularies, sizes
 from manyheads.recipe_data.image_data import ImageRecipe
 from manyheads.recipe_data.image_splits import image_splits, readable_images
 from manyheads.recipe_data.named_splits import reject_test_splits
+from manyheads.train.device import best_device
 from manyheads.train.training_task import Task
 
 
@@ -94,6 +95,17 @@ def prepared_with_captions(
     texts = digest(*train.texts, *train.languages, *valid.texts, *valid.languages)
     data = digest(images_digest(train.images, valid.images), texts)
     return Prepared(task, recipe.config(**sizes(vocabularies)), write, {"data": data})
+
+
+def settings_of(recipe: ImageRecipe) -> dict[str, Any]:
+    """Return what every task on images takes from its recipe, by the names of `TrainingImages`."""
+    return {
+        "preprocessing": recipe.image,
+        "augmentation": recipe.augment,
+        "config": recipe.train,
+        "seed": recipe.seed,
+        "device": best_device(),
+    }
 
 
 def left_out(*parts: ImageSet) -> list[str]:

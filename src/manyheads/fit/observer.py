@@ -73,13 +73,8 @@ def _scores(metrics: Mapping[str, float]) -> list[str]:
 def how_it_ended(out: Path, rule: EarlyStop | None, steps: int) -> list[str]:
     """Say which weights are kept, where they are not the last, and what they changed.
 
-    Args:
-        out: the run folder.
-        rule: which weights are kept; None: the last.
-        steps: of the recipe.
-
-    Returns:
-        A line about the weights, and one for each score that was measured before the first step.
+    One line is about the weights, the others are about the scores that were measured before the
+    first step, too.
     """
     scored = read_history(out / "metrics.jsonl").validations
     if not scored:

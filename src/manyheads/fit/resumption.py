@@ -107,11 +107,6 @@ def note_launch(out: Path) -> None:
         write_json(out / LAUNCH, names[0])
 
 
-def forget_launch(out: Path) -> None:
-    """Training has finished: from now on `resume` is asked for as always."""
-    (out / LAUNCH).unlink(missing_ok=True)
-
-
 def _names() -> list[str]:
     """Name the torchrun that has started this process: by its id, and as the parent process.
 

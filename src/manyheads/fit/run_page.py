@@ -4,7 +4,6 @@ import html
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from manyheads.data.checks.issue_types import SEVERITIES
 from manyheads.doctor.curves import measured
 from manyheads.doctor.finding import Finding, settings_text
 from manyheads.files import write_text
@@ -30,19 +29,14 @@ def write_page(
     steps: int,
     left: float | None,
 ) -> None:
-    """Write the page anew: curves, scores, examples, findings.
+    """Write the page anew: what was logged, what the doctor finds, examples of the last validation.
 
-    Args:
-        folder: of the run.
-        history: what was logged.
-        findings: what the doctor says.
-        examples: of the last validation.
-        steps: of the whole run.
-        left: seconds to its end; None where it has ended.
+    `steps` are those of the whole run, `left` the seconds to its end; None where it has ended.
     """
     name, done = folder.resolve().name, history.last_step
-    ended = "finished" if done >= steps else "stopped"
-    state = ended if left is None else f"about {duration(left)} left"
+    state = "finished" if done >= steps else "stopped"
+    if left is not None:
+        state = f"about {duration(left)} left"
     spent = max((line.get("seconds", 0.0) for line in history.training), default=0.0)
     marks = [(float(each.step), each.kind) for each in findings if each.step is not None]
     losses = list(zip(history.steps.tolist(), history.losses.tolist(), strict=True))
@@ -83,7 +77,7 @@ def _said(findings: Sequence[Finding]) -> Iterable[str]:
     yield "<h2>What the doctor says of the curves and of the beginning</h2>"
     if not findings:
         yield "<p>Nothing found.</p>"
-    for each in sorted(findings, key=lambda one: SEVERITIES.index(one.severity)):
+    for each in findings:
         evidence = "".join(f"<li>{html.escape(line)}</li>" for line in each.evidence)
         tried = settings_text(each.settings)
         settings = f" Try: <code>{html.escape(tried)}</code>" if tried else ""

@@ -13,7 +13,7 @@ from torch import nn
 from manyheads.errors import DataError, FolderError, InterruptedRunError, OutputError, UsageError
 from manyheads.files import remove_unfinished
 from manyheads.fit.observer import PrintObserver, RunObserver, SilentObserver, how_it_ended
-from manyheads.fit.resumption import forget_launch, launched_before, note_launch, store_recipe
+from manyheads.fit.resumption import LAUNCH, launched_before, note_launch, store_recipe
 from manyheads.fit.training_watch import TrainingWatch
 from manyheads.measure.stored_model import measure as measure_model
 from manyheads.predict.load import load
@@ -161,7 +161,6 @@ def _train(
     model.to(device, memory_format=recipe.train.memory_format)  # type: ignore[call-overload]
     precision = on_first(lambda: _precision(recipe, model, task, out, observer))
     here = {"threads": str(threads), "device": device.type, "precision": precision}
-    here["ranks"] = str(world)
     settings = replace(recipe.train, precision=precision)
     watch = None
     if first:
@@ -178,7 +177,7 @@ def _train(
             settings,
             out,
             seed=recipe.seed,
-            environment=folder.versions() | here | environment | parts,
+            environment=folder.versions() | here | {"ranks": str(world)} | environment | parts,
             save_best=keep,
             observer=watch or observer,
         )
@@ -210,7 +209,7 @@ def _measure(recipe: Recipe, out: Path, pipeline: Pipeline[Any, Any]) -> dict[st
     predictor = load(out, threads=recipe.train.threads or None)
     request = pipeline.after_training(predictor)
     line = measure_model(predictor, request.model_copy(update={"limit": recipe.evaluate.limit}))
-    forget_launch(out)
+    (out / LAUNCH).unlink(missing_ok=True)  # from now on `resume` is asked for as always
     return line
 
 

@@ -45,9 +45,8 @@ class TrainingImages(Generic[C]):
     device: torch.device = CPU  # where images are augmented
 
     def __post_init__(self) -> None:
-        self.pixels = Pixels(
-            self.train, training_preprocessing(self.preprocessing, self.augmentation)
-        )
+        before = training_preprocessing(self.preprocessing, self.augmentation)
+        self.pixels = Pixels(self.train, before)
         self.valid_pixels = Pixels(self.valid, self.preprocessing)
         self.examples: Sequence[Example] = ()
 

@@ -20,7 +20,7 @@ from manyheads.predict.task_pipeline import pipeline_of
 from manyheads.project.base_recipe import Recipe
 from manyheads.train.history import read_history
 from manyheads.train.train_config import TrainConfig
-from manyheads.train.training_task import Shown, Task
+from manyheads.train.training_task import Task
 
 
 class TrainingWatch:
@@ -105,7 +105,7 @@ class TrainingWatch:
                 self.out,
                 history,
                 by_cause([*self.findings, *judged]),
-                self.task.examples if isinstance(self.task, Shown) else (),
+                getattr(self.task, "examples", ()),
                 steps=recipe.train.steps,
                 left=None if ended else 0.0 if self.pace is None else self.pace.left(self._step),
             )

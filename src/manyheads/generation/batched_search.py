@@ -262,11 +262,8 @@ def _rules(
     if decode.forced_end:
         between.append(ForcedEnd([job.limit for job in jobs], end=ids.end))
     limits = [job.limit - decode.forced_end for job in jobs]
-    rules: list[Rule] = [
-        WholeCharacters(byte_pieces(target), limits, between, banned=decode.banned)
-    ]
-    if decode.banned:
-        rules.insert(0, SuppressTokens(decode.banned))
+    rules: list[Rule] = [SuppressTokens(decode.banned)] if decode.banned else []
+    rules.append(WholeCharacters(byte_pieces(target), limits, between, banned=decode.banned))
     if decode.renormalise:
         rules.append(Renormalise())
     if any(job.prefix for job in jobs):

@@ -39,13 +39,8 @@ class Sign(NamedTuple):
     advice: str
 
 
-NEVER = float("inf")
-SIGNS = {
-    name: Sign(**table)
-    for name, table in tomllib.loads(
-        files("manyheads.generation").joinpath("signs.toml").read_text(encoding="utf-8")
-    ).items()
-}
+_TABLES = files("manyheads.generation").joinpath("signs.toml").read_text(encoding="utf-8")
+SIGNS = {name: Sign(**table) for name, table in tomllib.loads(_TABLES).items()}
 
 
 def marked(
@@ -97,7 +92,7 @@ class OutputMonitor:
         measured = signs(self.sources, outputs, self.references)
         beyond = {name: abs(getattr(measured, name) - getattr(self.usual, name)) for name in SIGNS}
         for name, remark in self.remarks(measured).items():
-            stays = beyond[name] > BETTER * self.before.get(name, NEVER)
+            stays = name in self.before and beyond[name] > BETTER * self.before[name]
             if stays and name not in self.warned:
                 self.warned.add(name)
                 LOG.warning("On the validation data, %s", remark)

@@ -28,7 +28,7 @@ from manyheads.generation.token_details import (
 )
 from manyheads.generation.token_scores import token_log_probabilities
 from manyheads.lens.measures import alignment_head
-from manyheads.lens.measures.alignment_head import AlignmentHead
+from manyheads.lens.measures.alignment_head import AlignmentHead, links
 
 Tokens = Sequence[int]
 
@@ -115,9 +115,10 @@ def translate(
             raise UsageError(f"{len(texts)} texts, but {len(given)} {what}: give one per text.")
     if decode.tag:
         tokenizers = with_tag(tokenizers, decode.tag)
-    check_search(decode, prefixes, constraints, vocabulary=len(tokenizers.target), end=ids.end)
+    target = tokenizers.target
+    check_search(decode, prefixes, constraints, vocabulary=len(target), end=ids.end)
     sources = [[*tokens, ids.end] for tokens in tokenizers.source.encode(texts)]
-    most = getattr(getattr(model, "config", None), "token_limit", sys.maxsize)
+    most = getattr(ids, "token_limit", sys.maxsize)
     jobs = [
         plan(
             decode,
@@ -140,22 +141,17 @@ def translate(
     results = [[empty] for _ in texts]
     searched = isinstance(model, Searcher)
     find = model.search if isinstance(model, Searcher) else partial(_search, model)
-    for batch, found in find(jobs, decode, ids, tokenizers.target, n_best, seed):
+    for batch, found in find(jobs, decode, ids, target, n_best, seed):
         raise_if_cancelled()  # an engine's own search cannot be interrupted
         if details and searched:
             found = _with_probabilities(model, batch, found)
-        chosen = [texts[job.number] for job in batch]
-        read = iter(
-            _readings(model, tokenizers, chosen, batch, found, ids, reader) if align else ()
-        )
+        read = iter(_readings(model, tokenizers, texts, batch, found, reader) if align else ())
         # All of a batch at once: a call of sentencepiece starts threads.
-        written = iter(tokenizers.target.decode([each.tokens for some in found for each in some]))
+        written = iter(target.decode([each.tokens for some in found for each in some]))
         for job, hypotheses in zip(batch, found, strict=True):
             results[job.number] = [
                 Translation.of(
-                    h,
-                    text,
-                    describe(tokenizers.target, text, h, next(read, [])) if details else None,
+                    h, text, describe(target, text, h, next(read, [])) if details else None
                 )
                 for h, text in zip(hypotheses, written, strict=False)
             ]
@@ -188,17 +184,12 @@ def _with_probabilities(
     model: nn.Module, jobs: list[Job], hypotheses: list[list[Hypothesis]]
 ) -> list[list[Hypothesis]]:
     """Add the log-probabilities of tokens, which an engine's own search does not give."""
-    flat = [(job.key, each) for job, some in zip(jobs, hypotheses, strict=True) for each in some]
-    scored = token_log_probabilities(
-        model, [key for key, _ in flat], [each.tokens for _, each in flat]
-    )
-    terms = iter(scored)
+    sources = [job.key for job, some in zip(jobs, hypotheses, strict=True) for _ in some]
+    outputs = [each.tokens for some in hypotheses for each in some]
+    terms = iter(token_log_probabilities(model, sources, outputs))
     return [
-        [
-            replace(each, token_log_probabilities=next(terms)[: len(each.tokens) + each.finished])
-            for each in some
-        ]
-        for some in hypotheses
+        [replace(h, token_log_probabilities=next(terms)[: len(h.tokens) + h.finished]) for h in row]
+        for row in hypotheses
     ]
 
 
@@ -214,10 +205,9 @@ def _repetition(source: Tokens, most: int) -> int:
 def _readings(
     model: nn.Module,
     tokenizers: Tokenizers,
-    texts: list[str],
+    texts: Sequence[str],
     jobs: list[Job],
     found: list[list[Hypothesis]],
-    ids: SpecialIds,
     reader: AlignmentHead | None,
 ) -> list[list[tuple[Piece, float]]]:
     """Return the aligned source piece and its weight, for each token of each output.
@@ -225,9 +215,11 @@ def _readings(
     Runs the model on source and output once more, as in training, and records its attention. The
     end token of the source is left out: it often gets attention without being aligned.
     """
+    ids = special_ids(model)
+    split = tokenizers.source.pieces
     pieces = [
-        [replace(each, begin=behind_space(text, each.begin, each.end)) for each in split]
-        for text, split in ((text, tokenizers.source.pieces(text)) for text in texts)
+        [replace(each, begin=behind_space(text, each.begin, each.end)) for each in split(text)]
+        for text in (texts[job.number] for job in jobs)
     ]
     reference: Any = getattr(model, "reference", None)  # of another engine: the torch model
     attends = model if reference is None else reference()
@@ -236,11 +228,7 @@ def _readings(
     outputs = [hypothesis.tokens for hypotheses in found for hypothesis in hypotheses]
     maps = attention_over_source(attends, source[rows], outputs, start=ids.start, padding=ids.pad)
     weights = alignment_head.read(maps, reader or alignment_head.fallback(maps))
-    read = (
-        alignment_head.links(row, len(tokens), len(pieces[n]))
-        for n, row, tokens in zip(rows, weights, outputs, strict=True)
-    )
     return [
-        [(pieces[n][column], share) for _, column, share in each]
-        for n, each in zip(rows, read, strict=True)
+        [(pieces[n][column], share) for _, column, share in links(row, len(tokens), len(pieces[n]))]
+        for n, row, tokens in zip(rows, weights, outputs, strict=True)
     ]

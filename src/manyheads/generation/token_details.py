@@ -52,15 +52,13 @@ def describe(
     # Decoding every prefix works with any tokenizer, and with characters encoded as bytes.
     beginnings = tokenizer.decode([output.tokens[:count] for count in range(1, len(output.tokens))])
     ends = [0, *(_common(text, each) for each in beginnings), len(text)]
-    described = []
+    found = []
     for n, (token, (begin, end)) in enumerate(zip(output.tokens, pairwise(ends), strict=False)):
         first = behind_space(text, begin, end)
         probability = exp(output.token_log_probabilities[n])
         source, share = read[n] if read else (None, None)
-        described.append(
-            OutputToken(tokenizer.piece(token), probability, first, end, source, share)
-        )
-    return described
+        found.append(OutputToken(tokenizer.piece(token), probability, first, end, source, share))
+    return found
 
 
 def behind_space(text: str, begin: int, end: int) -> int:
@@ -70,9 +68,7 @@ def behind_space(text: str, begin: int, end: int) -> int:
 
 def spans(tokenizer: "TextTokenizer", text: str) -> list["Span | None"]:
     """Return the characters that each token of a text covers; None: a byte, a language code."""
-    covered = [
-        (behind_space(text, piece.begin, piece.end), piece.end) for piece in tokenizer.pieces(text)
-    ]
+    covered = [(behind_space(text, p.begin, p.end), p.end) for p in tokenizer.pieces(text)]
     return [[begin, end] if begin < end else None for begin, end in covered]
 
 

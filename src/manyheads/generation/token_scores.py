@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from manyheads.data.batching.batches import pad
+from manyheads.data.batching.batches import length_batches, pad
 from manyheads.generation.special_ids import special_ids
 
 Tokens = Sequence[int]
@@ -57,9 +57,8 @@ def _logits(
     """Run whole outputs, similar lengths together: their numbers, their ids, and the logits."""
     ids = special_ids(model)
     device = next(model.parameters()).device
-    order = sorted(range(len(sources)), key=lambda n: len(sources[n]) + len(outputs[n]))
-    for first in range(0, len(order), ROWS):
-        rows = order[first : first + ROWS]
+    numbers = range(len(sources))
+    for rows in length_batches(numbers, lambda n: len(sources[n]) + len(outputs[n]), ROWS):
         source = pad([sources[n] for n in rows], ids.pad).to(device)
         target = pad([[ids.start, *outputs[n], ids.end] for n in rows], ids.pad).to(device)
         yield rows, target, model(source, target[:, :-1])

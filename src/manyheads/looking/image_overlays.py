@@ -16,7 +16,7 @@ from manyheads.lens.attribution.gradients import weighed
 from manyheads.lens.attribution.integrated_gradients import Integrated, until_complete
 from manyheads.lens.attribution.relevance import read_from, relevance, relevance_for_pool
 from manyheads.lens.view.image_view import CELLS, POOL, Attribution
-from manyheads.looking.budget import incomplete, integrates, left_out, most_steps
+from manyheads.looking.budget import integrate
 from manyheads.nn.recording.features import MAP, FeatureRecord
 from manyheads.nn.recording.token_grid import Axis, TokenGrid
 from manyheads.nn.recording.trace import Trace, record
@@ -55,17 +55,18 @@ def explain_class(
     overlays += [_where(each, score, label, what, alone=len(features) == 1) for each in features]
     if not overlays:
         notes.append("Relevance and Grad-CAM are not defined here: the model has no tokens or map.")
-    cost = 3.0 * count.total  # of a step
-    if integrates(integrated, cost, images.device, alone=not overlays):
-        start, most = _baseline(baseline, images, black), most_steps(cost, images.device)
-        parts = until_complete(
+
+    def run(most: int) -> Integrated:
+        start = _baseline(baseline, images, black)
+        return until_complete(
             lambda x: model(x)[:, target, None].float(), images[0], start, most=most
         )
+
+    cost = 3.0 * count.total  # of a step
+    parts, told = integrate(integrated, cost, images.device, run, alone=not overlays)
+    if parts is not None:
         overlays.append(_of_pixels(parts, baseline, label, what))
-        notes += incomplete(parts)
-    elif integrated is None:
-        notes.append(left_out(cost))
-    return overlays, notes
+    return overlays, notes + told
 
 
 def _relevance(
@@ -82,9 +83,7 @@ def _relevance(
         values = relevance_for_pool(layers, pools[0])
     else:
         values = relevance(layers, read_from(layers[-1]))
-    if len({each.attention.query_grid for each in layers}) > 1 or any(
-        each.attention.query_grid != each.attention.key_grid for each in layers
-    ):
+    if len({g for one in layers for g in (one.attention.query_grid, one.attention.key_grid)}) > 1:
         notes.append(
             "Relevance: where tokens are merged or keys are fewer, which the paper does not treat, "
             "it is shared equally by the tokens that one was made of."

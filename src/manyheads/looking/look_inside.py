@@ -129,15 +129,14 @@ class Look:
         """
         target = checked_name(path, FORMS)
         make_room(target, self.told.get("path"))
-        if target.suffix.lower() == ".png":
+        form = target.suffix.lower()
+        if form == ".png":
             self.png(target)
-            return
-        if target.suffix.lower() == ".html":
+        elif form == ".html":
             # Lone surrogates become question marks.
             write_atomically(target, self.html().encode("utf-8", "replace"))
         else:
-            text = dumps(self.to_json(), separators=(",", ":"))
-            write_text(target, f"{text}\n")
+            write_text(target, dumps(self.to_json(), separators=(",", ":")) + "\n")
 
 
 def look(model: str | Path | Predictor, given: str | Path | Image.Image, **parameters: Any) -> Look:

@@ -13,8 +13,7 @@ NO_CAUSE = "is no translator or classifier of images: leave `instead` and `why` 
 CAUSES = {"instead": NO_CAUSE, "why": NO_CAUSE}
 REFERENCE = {"reference": "does not translate, so it has no use for a reference: leave it out."}
 LANGUAGE = {"language": "does not choose a language: leave it out."}
-NO_WORD = "looks at images, which have no words: leave the word out."
-WORDS = {"word": NO_WORD, "also": NO_WORD}
+WORDS = dict.fromkeys(("word", "also"), "looks at images, which have no words: leave the word out.")
 CLASSES = {
     "target": "reads texts and explains every token of its answer: it takes no target class.",
     "baseline": "reads texts, whose gradients are integrated from zero embeddings: it takes no "

@@ -19,9 +19,9 @@ from manyheads.lens.trace.attention_reader import attentions
 from manyheads.lens.trace.embeddings import changed, embeddings
 from manyheads.lens.trace.gates import gate_maps
 from manyheads.lens.view.text_view import Span, TextOverlay, TextView, text_overlay
-from manyheads.looking.budget import incomplete, integrates, left_out, limit, most_steps
+from manyheads.looking.budget import integrate, limit
 from manyheads.nn.recording.attention_record import AttentionRecord
-from manyheads.nn.recording.trace import LayerId, Trace, record
+from manyheads.nn.recording.trace import Trace, record
 from manyheads.project.cost import OperationCount
 
 ENTRY = 400  # operations that a weight of a map, its gradient and their product are reckoned as
@@ -87,13 +87,10 @@ def explain_reading(
     if size > 1:
         notes.append(f"Output tokens are explained {size} in a row at a time.")
     kept = [each for each in trace if isinstance(each, AttentionRecord)]
-    crossed = any(_crosses(each.layer_id) for each in kept)
+    crossed = any(each.layer_id.kind.startswith("cross") for each in kept)
     if crossed or (kept and all(each.layer_id.stack == "encoder" for each in kept)):
         weights = torch.stack(
-            [
-                _relevance_of_text(trace, each, slice(number * size, (number + 1) * size))
-                for number, each in enumerate(scores)
-            ]
+            [_relevance_of_text(trace, each, n * size, size) for n, each in enumerate(scores)]
         )
         if len(trace) > len(kept):
             notes.append(
@@ -111,9 +108,10 @@ def explain_reading(
         notes.append("Relevance is not defined here: no attention leads from output to source.")
     cost = float(1 + 2 * len(scores)) * count.total  # of a step
     empty = not overlays and not kept and not gate_maps(trace)
-    if integrates(integrated, cost, device, alone=empty):
-        with no_cudnn():
-            parts = _integrated(reading, size, most_steps(cost, device))
+    with no_cudnn():
+        run = partial(_integrated, reading, size)
+        parts, told = integrate(integrated, cost, device, run, alone=empty)
+    if parts is not None:
         legend = (
             "integrated gradients: what each source token adds to the log-odds of each output "
             f"token, in {parts.steps} steps from zero embeddings of the whole source; orange "
@@ -121,10 +119,7 @@ def explain_reading(
         )
         shares = parts.parts.sum(dim=-1).cpu()  # over the numbers of an embedding
         overlays.append(overlay("integrated gradients", legend, shares, signed=True))
-        notes += incomplete(parts)
-    elif integrated is None:
-        notes.append(left_out(cost))
-    return overlays, notes
+    return overlays, notes + told
 
 
 def explained(view: TextView, reading: Reading, *, integrated: bool | None) -> TextView:
@@ -144,18 +139,14 @@ def log_odds(logits: Tensor, wanted: Tensor) -> Tensor:
     return own[..., 0] - others.logsumexp(dim=-1)
 
 
-def _relevance_of_text(trace: Trace, score: Tensor, group: slice) -> Tensor:
+def _relevance_of_text(trace: Trace, score: Tensor, first: int, size: int) -> Tensor:
     """Explain a group of output tokens by the source's."""
     raise_if_cancelled()
     weights = weighed(trace, score)
-    crossed = any(_crosses(each.attention.layer_id) for each in weights)
     start = torch.zeros(weights[-1].attention.shape[0])
-    start[group] = 1.0
+    start[first : first + size] = 1.0
+    crossed = any(each.attention.layer_id.kind.startswith("cross") for each in weights)
     return relevance_of_source(weights, start) if crossed else relevance(weights, start)
-
-
-def _crosses(layer_id: LayerId) -> bool:
-    return layer_id.kind.startswith("cross")
 
 
 def _integrated(reading: Reading, size: int, most: int) -> Integrated:

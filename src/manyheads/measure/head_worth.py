@@ -5,7 +5,7 @@ images with and without the head. Source: Michel et al. 2019, "Are Sixteen Heads
 One?", section 3; the order in which several are taken out is that of the single losses.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -117,17 +117,20 @@ def _measured(name: str, scorer: Scorer, samples: int, report: Report) -> HeadRe
         raise UsageError(f"{name} has no attention heads.")
     levels = sorted({len(heads) * (n + 1) // LEVELS for n in range(LEVELS)} - {0})
     steps = 1 + len(heads) + len(levels)
-    done = iter(range(2, steps + 1))
-    report(1, steps)
-    losses = {}
-    for head, found in zip(heads, _without(scorer, ([each] for each in heads)), strict=True):
-        losses[head] = compare(found, whole, samples=samples).difference
+    done = iter(range(1, steps + 1))
+    report(next(done), steps)
+
+    def without(some: Sequence[tuple[LayerId, int]]) -> Statistics:
+        raise_if_cancelled()
+        with edit() as changes:
+            for site, head in some:
+                changes.site(site_name(site, head)).zero()
+            found = scorer.score()
         report(next(done), steps)
+        return found
+
+    losses = {each: compare(without([each]), whole, samples=samples).difference for each in heads}
     order = sorted(heads, key=lambda head: losses[head].value)
-    together = []
-    for level, found in zip(levels, _without(scorer, (order[:n] for n in levels)), strict=True):
-        together.append(Without(level, bootstrap(found, samples=samples)))
-        report(next(done), steps)
     return HeadReport(
         name,
         scorer.data,
@@ -135,20 +138,8 @@ def _measured(name: str, scorer: Scorer, samples: int, report: Report) -> HeadRe
         scorer.metric,
         bootstrap(whole, samples=samples),
         [HeadWorth(site_name(*head), losses[head]) for head in order],
-        together,
+        [Without(n, bootstrap(without(order[:n]), samples=samples)) for n in levels],
     )
-
-
-def _without(
-    scorer: Scorer, groups: Iterable[Sequence[tuple[LayerId, int]]]
-) -> Iterator[Statistics]:
-    for heads in groups:
-        raise_if_cancelled()
-        with edit() as changes:
-            for site, head in heads:
-                changes.site(site_name(site, head)).zero()
-            found = scorer.score()
-        yield found
 
 
 def _cells(interval: Interval) -> list[Cell]:

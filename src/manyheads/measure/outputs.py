@@ -15,7 +15,6 @@ from typing import Any
 
 from PIL import Image
 
-from manyheads.asks.evaluate_request import TextMetric
 from manyheads.data.images.image_set import ImageSet, Preprocessing
 from manyheads.errors import ManyheadsError, MissingExtraError, UsageError
 from manyheads.files import write_atomically, write_text
@@ -57,9 +56,8 @@ def sentence_scores(
     outputs: Sequence[str], references: Sequence[References], language: str = ""
 ) -> list[float]:
     """Score each sentence by chrF; without sacrebleu, which that needs, 100 for an exact match."""
-    name: TextMetric = "chrf"
     try:
-        rows, value, _ = TEXT_METRICS[name].statistics(outputs, references, language)
+        rows, value, _ = TEXT_METRICS["chrf"].statistics(outputs, references, language)
     except MissingExtraError:
         rows, value, _ = TEXT_METRICS["exact"].statistics(outputs, references, language)
     return [value(row) for row in rows]
@@ -110,9 +108,7 @@ def write_outputs(
         "count": len(rows),
         "wrong": len(wrong),
         "rows": shown,
-        "confusions": [
-            [*pair, count] for pair, count in confusions.most_common(CONFUSED) if count > 1
-        ],
+        "confusions": [[*pair, n] for pair, n in confusions.most_common(CONFUSED) if n > 1],
     }
     write_atomically(folder / PAGE, _page(data).encode("utf-8", "replace"))
     write_text(folder / FILE, "".join(f"{dumps(each)}\n" for each in written))

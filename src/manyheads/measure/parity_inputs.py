@@ -9,13 +9,14 @@ from torch import Tensor
 
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.asks.export_request import ParityRequest
-from manyheads.data.even_sample import evenly_spaced
+from manyheads.data.even_sample import Selectable, evenly_spaced
 from manyheads.engines.engine import engine_name
 from manyheads.engines.engine_parity import Parity
 from manyheads.errors import NotFoundError, UsageError
 from manyheads.predict.base_predictor import Predictor
 
 P = TypeVar("P", bound=Predictor)
+S = TypeVar("S", bound=Selectable)
 T = TypeVar("T")
 
 
@@ -41,6 +42,14 @@ def data_to_compare(
             raise
         instead = f"{what} as `data`, {'or `texts`, ' * or_texts}to compare the engine on."
         raise NotFoundError(f"{error} Or give other {instead}") from None
+
+
+def images_to_compare(
+    read: Callable[[EvaluateRequest], tuple[S, Mapping[str, Any]]], request: ParityRequest
+) -> tuple[S, Mapping[str, Any]]:
+    """Read images, as `data_to_compare` does, and choose some, as `examples_to_compare` does."""
+    images, head = data_to_compare(read, request)
+    return images.select(examples_to_compare(len(images), request)), head
 
 
 def examples_to_compare(count: int, request: ParityRequest) -> np.ndarray:

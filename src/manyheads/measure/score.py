@@ -23,20 +23,16 @@ ROWS = "rows"  # in a line, if `outputs` asks for them: `OutputRow`s, which are 
 
 def images_to_measure(recipe: ImageRecipe, request: EvaluateRequest) -> tuple[ImageSet, Line]:
     """Read the images of a request, and the beginning of the line about them."""
-    if request.data is None:
-        images = image_split(request.split, recipe)
-    else:
-        images = read_images(here(request.data), recipe)
+    name = request.data
+    images = image_split(request.split, recipe) if name is None else read_images(here(name), recipe)
     images = limited(images, request.limit)
     return images, heading(images.origin, images.hashes, request, recipe.data)
 
 
 def sentences_to_measure(data: SentenceData, request: EvaluateRequest) -> tuple[Sentences, Line]:
     """Read the sentences of a request, and the beginning of the line about them."""
-    if request.data is None:
-        lines = sentence_split(request.split, data)
-    else:
-        lines = sentences(here(request.data), data)
+    name = request.data
+    lines = sentence_split(request.split, data) if name is None else sentences(here(name), data)
     lines = limited(lines, request.limit)
     return lines, heading(lines.origin, lines.hashes, request, data)
 

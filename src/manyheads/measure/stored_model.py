@@ -51,9 +51,8 @@ def measure(predictor: Predictor, request: EvaluateRequest) -> Line:
     rows = line.pop(ROWS, None)
     if request.outputs is not None:
         if rows is None:
-            task = folder.recipe.task
             raise UsageError(
-                f"{folder.name}: the task {task!r} gives no rows: leave `outputs` out."
+                f"{folder.name}: the task {pipeline.task!r} gives no rows: leave `outputs` out."
             )
         model = folder.name if folder.shipped else str(folder.path)
         write_outputs(request.outputs, model, rows, line, looks=pipeline.looks)

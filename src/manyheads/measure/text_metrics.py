@@ -6,6 +6,7 @@ samples of a corpus without processing a text twice.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -39,16 +40,15 @@ class Statistics(NamedTuple):
         return cls(rows, lambda sums: float(sums[0] / sums[1]), signature)
 
 
+@dataclass(frozen=True)
 class Metric:
     """A text metric: returns the Score of outputs, given references and their language.
 
-    An output may have several references, all of them right.
+    An output may have several references, all of them right. `statistics` takes the same; it raises
+    MissingExtraError where sacrebleu, or its tokenizer for the language, is not installed.
     """
 
-    def __init__(
-        self, statistics: Callable[[Sequence[str], Sequence[References], str], Statistics]
-    ) -> None:
-        self._statistics = statistics
+    statistics: Callable[..., Statistics]  # of each sentence
 
     def __call__(
         self, outputs: Sequence[str], references: Sequence[References], language: str = ""
@@ -57,22 +57,12 @@ class Metric:
         rows, value, signature = self.statistics(outputs, references, language)
         return Score(value(rows.sum(axis=0)), signature)
 
-    def statistics(
-        self, outputs: Sequence[str], references: Sequence[References], language: str = ""
-    ) -> Statistics:
-        """Return the statistics of each sentence.
-
-        Raises:
-            MissingExtraError: sacrebleu, or its tokenizer for the language, is not installed.
-        """
-        return self._statistics(outputs, references, language)
-
 
 def _several(references: References) -> Sequence[str]:
     return [references] if isinstance(references, str) else references
 
 
-def _exact(outputs: Sequence[str], references: Sequence[References], _: str) -> Statistics:
+def _exact(outputs: Sequence[str], references: Sequence[References], _: str = "") -> Statistics:
     """Return for each sentence: 100 if it equals a reference in every character, else 0; and 1."""
     same = [100.0 * (o in _several(r)) for o, r in zip(outputs, references, strict=True)]
     return Statistics.mean(np.array(same), "exact match")
@@ -90,7 +80,7 @@ def _sacrebleu(method_of: Callable[[str], Method]) -> Metric:
     """Return a metric of sacrebleu (Post 2018), with its signature."""
 
     def statistics(
-        outputs: Sequence[str], references: Sequence[References], language: str
+        outputs: Sequence[str], references: Sequence[References], language: str = ""
     ) -> Statistics:
         metric, prepare, notes = method_of(language)
         several = [[prepare(each) for each in _several(r)] for r in references]
@@ -120,9 +110,8 @@ def _bleu(language: str) -> Method:
     try:
         return Method(BLEU(trg_lang=language))
     except RuntimeError:  # the tokenizers of these two languages are separate packages
-        package, extra = {"ko": ("mecab-ko", "korean"), "ja": ("mecab-python3", "japanese")}[
-            language
-        ]
+        packages = {"ko": ("mecab-ko", "korean"), "ja": ("mecab-python3", "japanese")}
+        package, extra = packages[language]
         raise MissingExtraError(package=package, extra=extra) from None
 
 

@@ -69,10 +69,9 @@ def answer_images(
     for image in images:
         try:
             prepared.append(read(image))
+            errors.append(None)
         except ManyheadsError as error:
             errors.append(str(error))
-        else:
-            errors.append(None)
     results = iter(run(prepared) if prepared else ())
     return [
         failed(path=named(image), error=error) if error else answer(named(image), next(results))

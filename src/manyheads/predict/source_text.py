@@ -32,9 +32,7 @@ def read_source(text: str, tokenizer: TextTokenizer, longest: int, *, recase: bo
     kept = _shortened(text, tokenizer, longest)
     costs = piece_costs(tokenizer) if recase else None
     changed = None if costs is None else sentence_case(kept, costs)
-    return SourceText(
-        kept if changed is None else changed, len(text) - len(kept), changed is not None
-    )
+    return SourceText(changed or kept, len(text) - len(kept), changed is not None)
 
 
 def same_end(source: str, translation: str) -> str:

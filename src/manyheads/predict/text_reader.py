@@ -74,9 +74,7 @@ class TextPredictor(TextReader, ABC):
         Raises:
             UsageError: neither a text nor a list of texts.
         """
-        if isinstance(text, str):
-            return self.answers([text])[0]
-        return self.answers(text)
+        return self.answers([text])[0] if isinstance(text, str) else self.answers(text)
 
     @abstractmethod
     def answers(self, texts: list[str] | tuple[str, ...]) -> list[str]:
@@ -99,10 +97,9 @@ def check_texts(texts: object) -> None:
     """
     if not isinstance(texts, list | tuple):
         raise UsageError(f"The texts are {texts!r:.80}: give a list of texts, such as ['One.'].")
-    wrong = [(place, each) for place, each in enumerate(texts) if not isinstance(each, str)]
-    if wrong:
-        place, each = wrong[0]
-        raise UsageError(f"Entry {place} of the list is {each!r:.80}, not a text.")
+    for place, each in enumerate(texts):
+        if not isinstance(each, str):
+            raise UsageError(f"Entry {place} of the list is {each!r:.80}, not a text.")
 
 
 def check_seed(seed: int) -> None:

@@ -39,8 +39,7 @@ def without_numbers(text: str) -> str:
     >>> without_numbers("Room 77 is $12.50 a night, until 7:45.")
     'Room is a night, until'
     """
-    words = text.split()
-    return " ".join(word for word in words if not _NUMBER.fullmatch(word.strip(MARKS)))
+    return " ".join(word for word in text.split() if not _NUMBER.fullmatch(word.strip(MARKS)))
 
 
 def measure(tokenizer: TextTokenizer, text: str, translation: Translation, script: str) -> Measures:

@@ -1,6 +1,5 @@
 """Shared parts of the pipelines with one output per token: generate, fill and tag."""
 
-import time
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -16,13 +15,12 @@ from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.asks.export_request import ParityRequest
 from manyheads.asks.look_request import LookRequest
 from manyheads.data.batching.batches import TokenBatch
-from manyheads.data.even_sample import evenly_spaced, limited
+from manyheads.data.even_sample import limited
 from manyheads.data.split_register import reject_test_split
 from manyheads.data.text.corpus import Sentences
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, Tokenizer, TokenizerConfig
-from manyheads.doctor.run_batches import TEXTS, LineWriter, random_sample
+from manyheads.doctor.run_batches import TEXTS, Write, random_sample
 from manyheads.doctor.run_inspection import RunInspection
-from manyheads.engines.engine import engine_name
 from manyheads.engines.engine_parity import Parity
 from manyheads.files import write_atomically
 from manyheads.fit.inputs import digest, refuse_longer
@@ -161,14 +159,12 @@ class TokenPipeline(Pipeline[R, P]):
                     best = own.max(dim=1)
                     text = examples.sentences.lines[index]
                     truth, answer = self.shown(predictor, text, targets, best.indices)
-                    right = bool((best.indices == targets).all())
-                    score = 100 * float(own.gather(1, targets[:, None]).mean().exp())
                     rows[index] = OutputRow(
                         input=text,
                         truth=[truth],
                         answer=answer,
-                        score=score,
-                        right=right,
+                        score=100 * float(own.gather(1, targets[:, None]).mean().exp()),
+                        right=bool((best.indices == targets).all()),
                         probability=float(best.values.mean().exp()),
                     )
         yield from (row for _, row in sorted(rows.items()))
@@ -188,10 +184,11 @@ class TokenPipeline(Pipeline[R, P]):
         most, (examples, name) = recipe.train.max_tokens, self.compared(reference, request)
         largest = gap = 0.0
         changed = 0
-        seconds = {engine_name(each.engine): 0.0 for each in (reference, exported)}
+        seconds: dict[str, float] = {}
         for indices in examples.plan(most, seed=0, epoch=0):
             batch = examples.batch(indices, epoch=0)
-            ours, theirs = (_logits(each, batch, seconds) for each in (reference, exported))
+            ours, theirs, took = run_both(reference, exported, partial(_logits, batch))
+            seconds = {engine: seconds.get(engine, 0.0) + each for engine, each in took.items()}
             largest = max(largest, float(ours.abs().max()))
             gap = float(np.maximum(gap, float((ours - theirs).abs().max())))  # nan stays
             differ = torch.zeros_like(batch.scored)
@@ -199,9 +196,7 @@ class TokenPipeline(Pipeline[R, P]):
             changed += int(differ.any(dim=1).sum())
         before = after = None
         if not request.texts:
-            both = run_both(
-                reference, exported, lambda each: self.measured(each.model, examples, most)
-            )
+            both = run_both(reference, exported, lambda p: self.measured(p.model, examples, most))
             before, after = (scores[self.metric] for scores in both[:2])
         return Parity(
             data=name,
@@ -227,12 +222,9 @@ class TokenPipeline(Pipeline[R, P]):
         if request.texts:
             lines, name = Sentences(request.texts, "texts given"), "texts given"
         else:
-            every, head = data_to_compare(
-                partial(sentences_to_measure, recipe.data), request, "lines"
-            )
-            chosen = evenly_spaced(len(every), request.limit).tolist()
-            lines = Sentences([every.lines[index] for index in chosen], every.origin)
-            name = head["data"]
+            read = partial(sentences_to_measure, recipe.data)
+            lines, head = data_to_compare(read, request, "lines")
+            lines, name = limited(lines, request.limit), head["data"]
         return self.examples(recipe, lines, self.reader(reference.folder), train=True), name
 
     def look(self, predictor: P, request: LookRequest) -> Explanation:
@@ -260,11 +252,7 @@ class TokenPipeline(Pipeline[R, P]):
             return TokenTask(examples, examples, config, lambda *_: {}, seed=recipe.seed)
 
         splits = training_sentences(recipe.data)
-        train, valid = (
-            Sentences([each.lines[i] for i in random_sample(len(each), TEXTS)], each.origin)
-            for each in splits
-        )
-        write = self.writer(recipe, reader)
+        train, valid = (each.select(random_sample(len(each), TEXTS)) for each in splits)
         return LineSamples(
             train=task(train),
             valid=task(valid),
@@ -272,21 +260,18 @@ class TokenPipeline(Pipeline[R, P]):
             validation=len(splits[1]),
             lines=splits,
             classes=self.classes,
-            write=None if write is None else lambda model, step, _: write(model, valid, step),
+            write=self.writer(recipe, reader, valid),
         )
 
-    def writer(self, recipe: R, reader: Any) -> LineWriter | None:
-        """Make what examines the text that a model writes; None if it writes none."""
+    def writer(self, recipe: R, reader: Any, lines: Sentences) -> Write | None:
+        """Make what examines texts that a model begins as `lines` do; None if it writes none."""
         return None
 
 
 @torch.inference_mode()
-def _logits(predictor: TokenPredictor, batch: TokenBatch, seconds: dict[str, float]) -> Tensor:
-    """Score the tokens of a batch, and add the time that it took."""
-    began = time.perf_counter()
-    with predictor.engine.running():
-        logits: Tensor = predictor.model(batch.tokens, batch.scored)
-    seconds[engine_name(predictor.engine)] += time.perf_counter() - began
+def _logits(batch: TokenBatch, predictor: TokenPredictor) -> Tensor:
+    """Score the tokens of a batch."""
+    logits: Tensor = predictor.model(batch.tokens, batch.scored)
     return logits.float()
 
 

@@ -71,12 +71,10 @@ class Examples(ABC):
 
     def batch(self, indices: Indices, epoch: int) -> TokenBatch:
         """Build a batch of these texts."""
-        rows = [self.example(int(index), epoch) for index in indices]
-        tokens = pad([tokens for tokens, _ in rows], self.padding)
-        answers = pad([wanted for _, wanted in rows], IGNORED)
+        texts, wanted = zip(*(self.example(int(index), epoch) for index in indices), strict=True)
+        tokens, answers = pad(texts, self.padding), pad(wanted, IGNORED)
         scored = answers != IGNORED
-        units = sum(len(tokens) for tokens, _ in rows)
-        return TokenBatch(tokens, scored, answers[scored], indices, units)
+        return TokenBatch(tokens, scored, answers[scored], indices, sum(map(len, texts)))
 
     @abstractmethod
     def example(self, index: int, epoch: int) -> tuple[list[int], list[int]]:
@@ -116,8 +114,7 @@ class TokenTask:
         cross_entropy = partial(
             projected_cross_entropy, targets=batch.targets, smoothing=self.config.label_smoothing
         )
-        loss = model(batch.tokens, batch.scored, cross_entropy)
-        return Loss(loss, len(batch.targets), {})
+        return Loss(model(batch.tokens, batch.scored, cross_entropy), len(batch.targets), {})
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         """Measure on the validation texts."""

@@ -16,7 +16,7 @@ from manyheads.data.images.pixels import Pixels
 from manyheads.engines.engine_parity import Parity
 from manyheads.generation.special_ids import special_ids
 from manyheads.measure.outputs import OutputRow, image_of, sentence_scores
-from manyheads.measure.parity_inputs import compare_engines, data_to_compare, examples_to_compare
+from manyheads.measure.parity_inputs import compare_engines, images_to_compare
 from manyheads.measure.score import ROWS, Line, heading, refuse_report, scored
 from manyheads.project.paths import without_root
 from manyheads.recipe_data.caption_splits import captioned_split, read_given
@@ -60,7 +60,6 @@ def evaluate(predictor: Captioner, request: EvaluateRequest) -> Line:
         for text, ((image, language), known) in zip(texts, right.items(), strict=True)
         if text not in known
     ]
-    scores = scored(caption_scores(texts, right, recipe.evaluate.metrics))
     more: Line = {"images": len(captions), "wrong": len(wrong), "examples": wrong[:SHOWN]}
     if request.outputs is not None:
         good = sentence_scores(texts, list(right.values()))
@@ -79,14 +78,13 @@ def evaluate(predictor: Captioner, request: EvaluateRequest) -> Line:
                 right.items(), outputs, good, strict=True
             )
         ]
-    return head | scores | more
+    return head | scored(caption_scores(texts, right, recipe.evaluate.metrics)) | more
 
 
 def parity(reference: Captioner, exported: Captioner, request: ParityRequest) -> Parity:
     """Write texts for the same images on both, and score the tokens of given texts."""
     recipe: Any = reference.folder.recipe
-    captions, head = data_to_compare(partial(captions_to_measure, recipe), request)
-    captions = captions.select(examples_to_compare(len(captions), request))
+    captions, head = images_to_compare(partial(captions_to_measure, recipe), request)
     right = references(captions)
     pixels = Pixels(captions.images, reference.preprocessing)
 
@@ -128,8 +126,7 @@ def _token_scores(
     """Log-probabilities of all tokens of given captions in a row, and the largest logit."""
     ids = special_ids(captioner.model)
     target = pad([[ids.start, *each, ids.end] for each in targets], ids.pad)
-    images = captioner.preprocessing.normalise(pixels)
-    logits = captioner.model(images, target[:, :-1]).float()
+    logits = captioner.model(captioner.preprocessing.normalise(pixels), target[:, :-1]).float()
     wanted = target[:, 1:]
     scores = logits.log_softmax(dim=-1).gather(2, wanted[..., None])[..., 0]
     return scores[wanted != ids.pad], logits.abs().max()

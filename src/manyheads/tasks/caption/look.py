@@ -69,9 +69,8 @@ def look(predictor: Captioner, request: LookRequest) -> Explanation:
     seen, logits, _ = watch(
         predictor, lambda each: each.model(source, target[:, :-1]), fresh=request.untrained
     )
-    wanted = target[:, 1:]
     prefix = len(language_prefix(predictor.tokenizer, language))
-    chances = logits.float().log_softmax(dim=-1).gather(2, wanted[..., None])
+    chances = logits.float().log_softmax(dim=-1).gather(2, target[:, 1:, None])
     log_chances = chances[0, prefix:, 0].tolist()
     written = Hypothesis(list(tokens), sum(log_chances), 0.0, True, log_chances)
     details = describe(predictor.tokenizer, text, written)
@@ -79,13 +78,15 @@ def look(predictor: Captioner, request: LookRequest) -> Explanation:
     grid = crossed[0].key_grid if crossed else None
     if grid is None or any(each.shape[1] != grid.count for each in crossed):
         raise UsageError(NO_GRID)
+    encoder = Trace([each for each in seen.trace if each.layer_id.stack != "decoder"])
+    seen = replace(seen, trace=encoder)
     shares = torch.stack([each.whole().mean(dim=0) for each in crossed]).mean(dim=0)
     words = list(_words(text, [(each.begin, each.end) for each in details]))[:WORDS]
     overlays = [_overlay(grid, shares[prefix:], name, places) for name, places in words]
     shown = shown_pixels(predictor.preprocessing, image)
     height, width = shown.shape[:2]
     view = image_view(
-        _of_encoder(seen.trace),
+        seen.trace,
         width=width,
         height=height,
         classes=[
@@ -103,7 +104,7 @@ def look(predictor: Captioner, request: LookRequest) -> Explanation:
         title=TITLE if request.reference is None else f"{TITLE} of your caption",
         given="given the image and those before it",
     )
-    figures = [costs, *figures_of_image(replace(seen, trace=_of_encoder(seen.trace)))]
+    figures = [costs, *figures_of_image(seen)]
     result = {"path": named(request.given), "answer": text}
     return Explanation(
         result, replace(compared(view, seen), figures=figures), thumbnail(torch.from_numpy(shown))
@@ -130,10 +131,6 @@ def teacher_forcing(
     ids = special_ids(captioner.model)
     target = torch.tensor([[ids.start, *front, *tokens, ids.end]], device=device)
     return captioner.preprocessing.normalise(pixels), target
-
-
-def _of_encoder(trace: Trace) -> Trace:
-    return Trace([each for each in trace if each.layer_id.stack != "decoder"])
 
 
 def _overlay(grid: TokenGrid, shares: Tensor, name: str, places: list[int]) -> Attribution:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from manyheads.fit.inputs import prepared_with_captions, readable_captions
+from manyheads.fit.inputs import prepared_with_captions, readable_captions, settings_of
 from manyheads.predict.task_pipeline import Prepared, Say
 from manyheads.project.paths import find_model
 from manyheads.project.sentencepiece_files import (
@@ -14,7 +14,6 @@ from manyheads.project.sentencepiece_files import (
 from manyheads.recipe_data.caption_splits import captioned_splits, refuse_other_languages
 from manyheads.tasks.caption.recipe import CaptionRecipe
 from manyheads.tasks.caption.task import CaptionTask
-from manyheads.train.device import best_device
 
 
 def prepare(recipe: CaptionRecipe, out: Path, say: Say) -> Prepared:
@@ -29,18 +28,8 @@ def prepare(recipe: CaptionRecipe, out: Path, say: Say) -> Prepared:
     if not vocabularies:
         say(f"learning a vocabulary from {len(train.texts):,} captions")
         vocabularies = {SHARED: learn_tokenizer(train.texts, recipe.tokenizer, languages)}
-    tokenizer = vocabularies[SHARED]
-    task = CaptionTask(
-        train,
-        valid,
-        tokenizer,
-        recipe.image,
-        recipe.augment,
-        recipe.train,
-        recipe.evaluate,
-        seed=recipe.seed,
-        device=best_device(),
-    )
+    own, tokenizer = settings_of(recipe), vocabularies[SHARED]
+    task = CaptionTask(train, valid, tokenizer, evaluate=recipe.evaluate, **own)
     say(
         f"{len(train):,} images, {len(train.texts):,} captions in {', '.join(languages)}; "
         f"{len(valid):,} images to validate on"

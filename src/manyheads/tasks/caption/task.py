@@ -22,7 +22,7 @@ from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_set import Preprocessing
 from manyheads.data.images.pixels import Pixels
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, Tokenizer
-from manyheads.decode.step import Hypothesis, Step
+from manyheads.decode.step import Step
 from manyheads.errors import DataError
 from manyheads.fit.training_images import CPU, ImageTrainConfig, TrainingImages
 from manyheads.generation.batched_search import ROWS, batches, check_search, plan, search
@@ -73,15 +73,8 @@ class CaptionTask(TrainingImages[CaptionTrainConfig]):
         Raises:
             DataError: no caption is short enough, or a language has no token.
         """
-        super().__init__(
-            train.images,
-            valid.images,
-            preprocessing,
-            augmentation,
-            config,
-            seed=seed,
-            device=device,
-        )
+        images = train.images, valid.images
+        super().__init__(*images, preprocessing, augmentation, config, seed=seed, device=device)
         self.tokenizer = tokenizer
         self.metrics = evaluate.metrics
         self.references = references(valid)
@@ -89,16 +82,11 @@ class CaptionTask(TrainingImages[CaptionTrainConfig]):
         for language in {language for _, language in self.references}:
             language_token(tokenizer, language)
         encoded = tokenizer.encode(train.texts)
-        targets = [
-            [START, first, *tokens, END] for first, tokens in zip(starts, encoded, strict=True)
-        ]
         self.targets: list[list[list[int]]] = [[] for _ in range(len(train))]
-        self.left_out = 0
-        for owner, target in zip(train.owners.tolist(), targets, strict=True):
-            if len(target) - 1 <= config.max_length:
-                self.targets[owner].append(target)
-            else:
-                self.left_out += 1
+        for owner, first, tokens in zip(train.owners.tolist(), starts, encoded, strict=True):
+            if len(tokens) + 2 <= config.max_length:  # with the language, and a start or an end
+                self.targets[owner].append([START, first, *tokens, END])
+        self.left_out = len(encoded) - sum(map(len, self.targets))
         self.kept = np.array([n for n, each in enumerate(self.targets) if each], dtype=int)
         if not len(self.kept):
             raise DataError(
@@ -116,15 +104,12 @@ class CaptionTask(TrainingImages[CaptionTrainConfig]):
         augment = self.augmenter(epoch)
         for indices in batches:
             pixels = augment(self.pixels[indices].to(self.device), indices)
+            images = self.preprocessing.normalise(pixels)
             chosen = [self._captions(index, epoch) for index in indices.tolist()]
             owners = [row for row, targets in enumerate(chosen) for _ in targets]
             targets = [target for targets in chosen for target in targets]
-            yield CaptionBatch(
-                self.preprocessing.normalise(pixels),
-                pad(targets, PAD),
-                torch.tensor(owners, dtype=torch.long),
-                indices,
-            )
+            rows = torch.tensor(owners, dtype=torch.long)
+            yield CaptionBatch(images, pad(targets, PAD), rows, indices)
 
     def _captions(self, index: int, epoch: int) -> list[list[int]]:
         """Draw captions of an image for an epoch: a pure function of seed, epoch and index."""
@@ -144,8 +129,7 @@ class CaptionTask(TrainingImages[CaptionTrainConfig]):
         readout = partial(
             projected_cross_entropy, targets=targets, smoothing=self.config.label_smoothing
         )
-        loss = model(batch.images, shifted, batch.owners, scored, readout)
-        return Loss(loss, len(targets), {})
+        return Loss(model(batch.images, shifted, batch.owners, scored, readout), len(targets), {})
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         """Caption the validation images greedily in every language that they have captions in."""
@@ -180,9 +164,8 @@ References = dict[tuple[int, str], list[str]]  # by image and language
 def references(captions: CaptionedImages) -> References:
     """Collect the captions of each image in each language."""
     by_image: References = {}
-    for owner, language, text in zip(
-        captions.owners.tolist(), captions.languages, captions.texts, strict=True
-    ):
+    rows = zip(captions.owners.tolist(), captions.languages, captions.texts, strict=True)
+    for owner, language, text in rows:
         by_image.setdefault((owner, language), []).append(text)
     return by_image
 
@@ -192,32 +175,22 @@ def caption_scores(
 ) -> dict[str, Score]:
     """Score one text for each image and language: the mean over languages, then each language.
 
-    Args:
-        texts: in the order of `references`.
-        references: captions; a text may equal any of them.
-        metrics: the first is the main one.
+    Texts are in the order of `references`, and may equal any of theirs.
     """
-    languages = list(dict.fromkeys(language for _, language in references))
-    each: dict[str, dict[str, Score]] = {name: {} for name in metrics}
-    for language in languages:
-        chosen = [
-            (text, right)
-            for text, ((_, other), right) in zip(texts, references.items(), strict=True)
-            if other == language
-        ]
-        outputs, rights = [text for text, _ in chosen], [right for _, right in chosen]
-        for name in metrics:
-            each[name][language] = TEXT_METRICS[name](outputs, rights, language)
-    scores: dict[str, Score] = {}
+    by_language: dict[str, tuple[list[str], list[list[str]]]] = {}
+    for text, ((_, language), right) in zip(texts, references.items(), strict=True):
+        outputs, rights = by_language.setdefault(language, ([], []))
+        outputs.append(text)
+        rights.append(right)
+    means: dict[str, Score] = {}
+    each: dict[str, Score] = {}
     for name in metrics:
-        first, *others = each[name].values()
-        mean = float(np.mean([first.value, *(score.value for score in others)]))
-        note = f", mean of {len(languages)} languages" if others else ""
-        scores[name] = Score(mean, f"{first.signature}{note}")
-    if len(languages) > 1:
-        for name in metrics:
-            scores |= {f"{name}_{language}": score for language, score in each[name].items()}
-    return scores
+        own = [TEXT_METRICS[name](*both, code) for code, both in by_language.items()]
+        mean = float(np.mean([score.value for score in own]))
+        note = f", mean of {len(own)} languages" if len(own) > 1 else ""
+        means[name] = Score(mean, f"{own[0].signature}{note}")
+        each |= {f"{name}_{code}": score for code, score in zip(by_language, own, strict=True)}
+    return means | each if len(by_language) > 1 else means
 
 
 def language_token(tokenizer: Tokenizer, language: str) -> int:
@@ -276,19 +249,9 @@ def caption(
     prefixes = [language_prefix(tokenizer, language) for _, language in wanted]
     given = 1 if tokenizer.languages else 0
     check_search(decode, prefixes, [], vocabulary=len(tokenizer), end=ids.end)
-    jobs = [
-        plan(
-            decode,
-            number,
-            prefix,
-            limit=decode.max_length or max(LONGEST, decode.min_length + 1),
-            most=most,
-            n_best=n_best,
-            prefix=prefix,
-            max_loop=decode.max_loop,
-        )
-        for number, prefix in enumerate(prefixes)
-    ]
+    limit = decode.max_length or max(LONGEST, decode.min_length + 1)
+    planned = partial(plan, decode, limit=limit, most=most, n_best=n_best, max_loop=decode.max_loop)
+    jobs = [planned(number, prefix, prefix=prefix) for number, prefix in enumerate(prefixes)]
     device = next(model.parameters()).device
     results: list[list[Translation]] = [[] for _ in wanted]
     for batch in batches(jobs):
@@ -298,35 +261,26 @@ def caption(
             for job, image in zip(batch, part, strict=True)
         ]
         images = preprocessing.normalise(part.to(device))
+        real = partial(_everything, model, images)
         found = search(
-            model,
-            images,
-            keyed,
-            decode,
-            ids,
-            tokenizer,
-            n_best,
-            seed,
-            real=partial(_everything, model, images),
-            given=given,
+            model, images, keyed, decode, ids, tokenizer, n_best, seed, real=real, given=given
         )
         for job, hypotheses in zip(batch, found, strict=True):
-            written = [behind(hypothesis, given) for hypothesis in hypotheses]
+            # Without the tokens that were given: their log-probability is 0.
+            written = [
+                replace(
+                    each,
+                    tokens=each.tokens[given:],
+                    token_log_probabilities=each.token_log_probabilities[given:],
+                )
+                for each in hypotheses
+            ]
             texts = tokenizer.decode([hypothesis.tokens for hypothesis in written])
             results[job.number] = [
                 Translation.of(h, text, describe(tokenizer, text, h) if details else None)
                 for text, h in zip(texts, written, strict=True)
             ]
     return results
-
-
-def behind(output: Hypothesis, given: int) -> Hypothesis:
-    """Leave out the tokens that were given, such as the language's: their log-probability is 0."""
-    return replace(
-        output,
-        tokens=output.tokens[given:],
-        token_log_probabilities=output.token_log_probabilities[given:],
-    )
 
 
 def _everything(model: nn.Module, images: Tensor) -> Tensor:

@@ -28,14 +28,8 @@ def cause_figures(classifier: Classifier, given: ImageInput, request: LookReques
     image = _image(classifier, given)
     with torch.no_grad(), record(states=True) as trace:
         ranked = classifier.model(image)[0].argsort(descending=True).tolist()
-    grid = next(
-        (
-            each.key_grid
-            for each in trace
-            if isinstance(each, AttentionRecord) and each.layer_id.stack == STACK
-        ),
-        None,
-    )
+    attended = (each for each in trace if isinstance(each, AttentionRecord))
+    grid = next((each.key_grid for each in attended if each.layer_id.stack == STACK), None)
     if grid is None:
         raise UsageError(
             f"{classifier.folder.name} has no encoder over patches, so its parts cannot be "
@@ -45,11 +39,11 @@ def cause_figures(classifier: Classifier, given: ImageInput, request: LookReques
     if request.instead is not None:
         figures += _instead(classifier, image, ranked[0], grid, request.instead)
     if request.why is not None:
-        why = _label(classifier, request.why)
+        why = class_number(classifier, request.why)
         if request.why_not == request.why:
             raise UsageError(f"{request.why!r} is the same class twice: name another.")
         rival = next(each for each in ranked if each != why)
-        rival = rival if request.why_not is None else _label(classifier, request.why_not)
+        rival = rival if request.why_not is None else class_number(classifier, request.why_not)
         figures += _why(classifier, image, why, rival, grid)
     return figures
 
@@ -67,9 +61,8 @@ def _instead(
         )
     rows, columns = grid.shape
     patches = [f"{row + 1}, {column + 1}" for row in range(rows) for column in range(columns)]
-    names = [*grid.extra, *patches]
-    tokens = list(range(len(names)))
-    shown = Columns(names, [([each], [each]) for each in tokens], tokens)
+    tokens = range(grid.count)
+    shown = Columns([*grid.extra, *patches], [([each], [each]) for each in tokens], tokens)
     runs = [_run(classifier, each, own, answer) for each in (image, other)]
     question = f"{classifier.labels[answer]}, not {classifier.labels[own]}"
     return patch_figures(runs[0], runs[1], {STACK: shown}, question)
@@ -80,14 +73,12 @@ def _why(
 ) -> list[Figure]:
     run = _run(classifier, image, rival, why)
     found = contributions(lambda: run(1)[0])
-    extra, (rows, columns) = len(grid.extra), grid.shape
-    count = extra + rows * columns
-    names, groups = [*grid.extra, "patches"], [[n] for n in range(extra)]
-    groups.append(list(range(extra, count)))
+    extra = len(grid.extra)
+    groups = [*([n] for n in range(extra)), list(range(extra, grid.count))]
     question = f"{classifier.labels[why]}, not {classifier.labels[rival]}"
-    figures = part_figures(found, names, groups, question)
-    sums: Any = sum(each.sum(dim=0) for each in found.sources.values())
+    figures = part_figures(found, [*grid.extra, "patches"], groups, question)
     if found.sources:
+        sums: Any = sum(each.sum(dim=0) for each in found.sources.values())
         table = sums[extra:].view(grid.shape).tolist()
         values = [[round(value, 4) for value in row] for row in table]
         figures.insert(1, figure("parts-of-patches", {"question": question}, values=values))
@@ -100,11 +91,13 @@ def _image(classifier: Classifier, given: ImageInput) -> Tensor:
     return classifier.preprocessing.normalise(pixels[None])
 
 
-def _label(classifier: Classifier, name: str) -> int:
+def class_number(classifier: Classifier, name: str) -> int:
+    """Return the number of a class; refuse a name that no class has."""
     if name not in classifier.labels:
         raise UsageError(
             f"{classifier.folder.name} has no class {name!r}{nearest(name, classifier.labels)}"
-            f"Its classes: {', '.join(classifier.labels[:20])}."
+            f"Its classes: {', '.join(classifier.labels[:20])}"
+            + (", ..." if len(classifier.labels) > 20 else ".")
         )
     return classifier.labels.index(name)
 

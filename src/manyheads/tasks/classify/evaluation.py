@@ -22,12 +22,7 @@ from manyheads.errors import UsageError
 from manyheads.measure.bootstrap import Interval
 from manyheads.measure.head_worth import Scorer
 from manyheads.measure.outputs import OutputRow, image_of
-from manyheads.measure.parity_inputs import (
-    compare_engines,
-    data_to_compare,
-    examples_to_compare,
-    relative_difference,
-)
+from manyheads.measure.parity_inputs import compare_engines, images_to_compare, relative_difference
 from manyheads.measure.score import ROWS, images_to_measure, refuse_report, scored
 from manyheads.measure.text_metrics import Score, Statistics
 from manyheads.tasks.classify.class_metrics import (
@@ -246,8 +241,8 @@ def parity(reference: Classifier, exported: Classifier, request: ParityRequest) 
         NotFoundError: the recipe's validation data are not here, and nothing else was given.
     """
     recipe = cast(ClassifyRecipe, reference.folder.recipe)
-    images, head = data_to_compare(partial(images_to_measure, recipe), request)
-    images = images.relabel(reference.labels).select(examples_to_compare(len(images), request))
+    images, head = images_to_compare(partial(images_to_measure, recipe), request)
+    images = images.relabel(reference.labels)
 
     def answers(logits: Tensor) -> list[Any]:
         return (logits.sigmoid() > 0.5 if images.multi_label else logits.argmax(dim=1)).tolist()

@@ -57,8 +57,7 @@ def start_classifier(
     folder = ModelFolder(find_model(start))
     trained = folder.model()
     theirs, ours = _weights(folder, tensors(trained)), tensors(model)
-    same_classes = classes_of(folder) == list(classes)
-    if not same_classes:
+    if classes_of(folder) != list(classes):
         left_out = {*heads(trained), *heads(model)}
         theirs, ours = _without(theirs, left_out), _without(ours, left_out)
     config: Any = folder.recipe.config()  # or of the image encoder in it

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from manyheads.asks.look_request import LookRequest
-from manyheads.errors import UsageError, nearest
 from manyheads.lens.thumbnail import thumbnail
 from manyheads.lens.trace.grids import Crop
 from manyheads.lens.trace.module_shapes import ShapeLine, walk
@@ -18,7 +17,7 @@ from manyheads.looking.refusals import refuse_for_images
 from manyheads.looking.untrained import compared, watch
 from manyheads.predict.image_inputs import ImageInput, named, opened
 from manyheads.predict.task_pipeline import Explanation
-from manyheads.tasks.classify.cause import cause_figures
+from manyheads.tasks.classify.cause import cause_figures, class_number
 from manyheads.tasks.classify.predictor import Classifier
 
 
@@ -44,19 +43,13 @@ def explain_image(
         classifier, lambda each: each.classify([image], top=len(each.labels)), fresh=fresh
     )
     label = own[0].label if target is None else target
-    if label not in classifier.labels:
-        raise UsageError(
-            f"{classifier.folder.name} has no class {label!r}{nearest(label, classifier.labels)}"
-            f"Its classes: {', '.join(classifier.labels[:20])}"
-            + (", ..." if len(classifier.labels) > 20 else ".")
-        )
     device = next(classifier.model.parameters()).device
     pixels = classifier.pixels(image).to(device)
     images, black = classifier.preprocessing.normalise(torch.stack((pixels, 0 * pixels))).split(1)
     attributions, notes = explain_class(
         seen.model,
         images,
-        target=classifier.labels.index(label),
+        target=class_number(classifier, label),
         label=label,
         baseline=baseline,
         black=black[0],

@@ -13,7 +13,6 @@ from manyheads.predict.base_predictor import OutputClasses
 from manyheads.predict.image_inputs import AnImage, ImageInput, ImagePredictor, answer_images
 from manyheads.predict.unusual import unsure_of_class
 from manyheads.project.folder import ModelFolder
-from manyheads.tasks.classify.task import classify
 
 
 class Prediction(NamedTuple):
@@ -86,10 +85,11 @@ class Classifier(ImagePredictor):
     def guesses(self, pixels: torch.Tensor, *, top: int = 5) -> list[list[Prediction]]:
         """The same for images that are `pixels` already: (image, channel, height, width)."""
         with self.engine.running():
+            logits = predict_logits(self.model, self.preprocessing, pixels)
             if self.multi_label:
-                probabilities = predict_logits(self.model, self.preprocessing, pixels).sigmoid()
+                probabilities = logits.sigmoid()
             else:
-                probabilities = classify(self.model, self.preprocessing, pixels).exp()
+                probabilities = logits.log_softmax(dim=-1).exp()
         values, classes = probabilities.topk(min(top, len(self.labels)))
         return [
             [Prediction(self.labels[c], p) for c, p in zip(row_classes, row_values, strict=True)]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from manyheads.data.images.image_set import ImageSet
 from manyheads.errors import DataError, RecipeError
-from manyheads.fit.inputs import digest, images_digest, left_out, training_images
+from manyheads.fit.inputs import digest, images_digest, left_out, settings_of, training_images
 from manyheads.predict.task_pipeline import Prepared, Say
 from manyheads.project.folder import ModelFolder, read_json, write_labels, write_left_out
 from manyheads.project.paths import find_model
@@ -13,7 +13,6 @@ from manyheads.tasks.classify.distil import Teacher
 from manyheads.tasks.classify.initialize import classes_of, differences
 from manyheads.tasks.classify.recipe import ClassifyRecipe
 from manyheads.tasks.classify.task import ClassifyTask
-from manyheads.train.device import best_device
 
 
 def prepare(recipe: ClassifyRecipe, out: Path, say: Say) -> Prepared:
@@ -41,17 +40,8 @@ def prepare(recipe: ClassifyRecipe, out: Path, say: Say) -> Prepared:
         )
     say(f"{len(images):,} images of {len(images.classes)} classes")
     teacher, conditions = _teacher(recipe, images.classes)
-    task = ClassifyTask(
-        images,
-        valid,
-        recipe.image,
-        recipe.augment,
-        recipe.train,
-        seed=recipe.seed,
-        device=best_device(),
-        distil=recipe.distil,
-        teacher=teacher,
-    )
+    own = settings_of(recipe)
+    task = ClassifyTask(images, valid, distil=recipe.distil, teacher=teacher, **own)
     config = recipe.config(classes=len(images.classes))
 
     def write(folder: Path) -> None:

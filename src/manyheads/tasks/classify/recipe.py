@@ -37,10 +37,30 @@ class ClassifyRecipe(ImageRecipe):
 
     @classmethod
     def complete(cls, table: dict[str, Any]) -> None:
-        """Take preset and preprocessing from the model to start from, where the file has none."""
+        """Take preset and preprocessing from the model to start from, where the file has none.
+
+        Weights go on to mean what they learned only with the same pixels. A preset in the recipe
+        stands for a whole [model] table, and each key of [image] for itself. If there is a preset,
+        a model that is not there is reported when the run is prepared.
+        """
         start = table.get("start")
-        if isinstance(start, dict) and isinstance(start.get("model"), str):
-            inherit(table, start["model"])
+        if not isinstance(start, dict) or not isinstance(start.get("model"), str):
+            return
+        try:
+            folder = ModelFolder(find_model(start["model"]))
+        except NotFoundError:
+            if "preset" in table.get("model", {}):
+                return
+            raise
+        model, image = table.setdefault("model", {}), table.setdefault("image", {})
+        if isinstance(model, dict) and "preset" not in model:
+            theirs = folder.recipe.model
+            table["model"] = {key: theirs[key] for key in theirs if key not in OF_THE_DATA} | model
+        if isinstance(image, dict) and folder.recipe.data.has_images:
+            stored = asdict(folder.preprocessing())
+            if image.get("mode", stored["mode"]) != stored["mode"]:  # other channels and numbers
+                stored = {key: stored[key] for key in stored if key not in OF_CHANNELS}
+            table["image"] = stored | image
 
     @property
     def metrics(self) -> Sequence[str]:
@@ -50,27 +70,3 @@ class ClassifyRecipe(ImageRecipe):
     def tables_not_written(self) -> Sequence[str]:
         """The training of a converted model is not known."""
         return ("augment", "train") if self.converted else ()
-
-
-def inherit(table: dict[str, Any], name: str) -> None:
-    """Fill in a recipe's [model] and [image] from the model that it starts from, in place.
-
-    Weights go on to mean what they learned only with the same pixels. A preset in the recipe stands
-    for a whole [model] table, and each key of [image] for itself. If there is a preset, a model
-    that is not there is reported when the run is prepared.
-    """
-    try:
-        folder = ModelFolder(find_model(name))
-    except NotFoundError:
-        if "preset" in table.get("model", {}):
-            return
-        raise
-    model, image = table.setdefault("model", {}), table.setdefault("image", {})
-    if isinstance(model, dict) and "preset" not in model:
-        theirs = folder.recipe.model
-        table["model"] = {key: theirs[key] for key in theirs if key not in OF_THE_DATA} | model
-    if isinstance(image, dict) and folder.recipe.data.has_images:
-        stored = asdict(folder.preprocessing())
-        if image.get("mode", stored["mode"]) != stored["mode"]:  # other channels, other numbers
-            stored = {key: stored[key] for key in stored if key not in OF_CHANNELS}
-        table["image"] = stored | image

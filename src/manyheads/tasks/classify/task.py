@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from manyheads.data.batching.batches import ImageBatch
 from manyheads.data.even_sample import evenly_spaced
-from manyheads.data.images.image_set import ImageSet, Preprocessing
-from manyheads.data.images.pixels import predict_all_logits, predict_logits
+from manyheads.data.images.image_set import ImageSet
+from manyheads.data.images.pixels import predict_all_logits
 from manyheads.fit.training_images import ImageTrainConfig, TrainingImages
 from manyheads.tasks.classify.class_metrics import mean_average_precision, micro_f1
 from manyheads.tasks.classify.distil import Distil, Teacher
@@ -105,18 +105,12 @@ class ClassifyTask(TrainingImages[ClassifyTrainConfig]):
         """Classify the validation images."""
         logits, images = predict_all_logits(model, self.valid_pixels), self.valid
         if not images.multi_label:
+            names = images.classes
             self.examples = [
-                self.example(
-                    n, images.classes[logits[n].argmax()], images.classes[images.labels[n]]
-                )
+                self.example(n, names[logits[n].argmax()], names[images.labels[n]])
                 for n in evenly_spaced(len(logits), EXAMPLES)
             ]
         return scores(logits, images)
-
-
-def classify(model: nn.Module, preprocessing: Preprocessing, pixels: Tensor) -> Tensor:
-    """Return log-probabilities (image, class) for pixels (image, channel, height, width)."""
-    return F.log_softmax(predict_logits(model, preprocessing, pixels), dim=-1)
 
 
 def scores(logits: Tensor, images: ImageSet) -> dict[str, float]:

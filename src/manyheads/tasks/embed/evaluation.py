@@ -9,12 +9,7 @@ from torch import Tensor
 from manyheads.asks.export_request import ParityRequest
 from manyheads.data.images.pixels import Pixels, predict_all_logits
 from manyheads.engines.engine_parity import Parity
-from manyheads.measure.parity_inputs import (
-    compare_engines,
-    data_to_compare,
-    examples_to_compare,
-    relative_difference,
-)
+from manyheads.measure.parity_inputs import compare_engines, images_to_compare, relative_difference
 from manyheads.measure.score import images_to_measure
 from manyheads.tasks.embed.predictor import Embedder
 from manyheads.tasks.embed.recipe import EmbedRecipe
@@ -23,8 +18,7 @@ from manyheads.tasks.embed.recipe import EmbedRecipe
 def parity(reference: Embedder, exported: Embedder, request: ParityRequest) -> Parity:
     """Compare the vectors of the same images, and which other image is nearest to each."""
     recipe = cast(EmbedRecipe, reference.folder.recipe)
-    images, head = data_to_compare(partial(images_to_measure, recipe), request)
-    images = images.select(examples_to_compare(len(images), request))
+    images, head = images_to_compare(partial(images_to_measure, recipe), request)
     return compare_engines(
         reference,
         exported,

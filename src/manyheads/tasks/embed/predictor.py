@@ -32,9 +32,7 @@ class Embedder(ImagePredictor):
         model: Any = self.model
         return self._run(images, lambda pixels: feature_tokens(model.features(pixels)))
 
-    def _run(
-        self, images: Sequence[ImageInput], function: Callable[[Tensor], Tensor]
-    ) -> np.ndarray:
+    def _run(self, images: Sequence[ImageInput], run: Callable[[Tensor], Tensor]) -> np.ndarray:
         if not isinstance(images, list | tuple) or not images:
             raise UsageError(f"The images are {images!r:.80}: give a list, also for one alone.")
         device = next(self.model.parameters()).device
@@ -43,5 +41,5 @@ class Embedder(ImagePredictor):
             for first in range(0, len(images), AT_ONCE):
                 pixels = torch.stack([self.pixels(each) for each in images[first:][:AT_ONCE]])
                 normalised = self.preprocessing.normalise(pixels.to(device))
-                vectors.append(function(normalised).float().cpu())
+                vectors.append(run(normalised).float().cpu())
         return torch.cat(vectors).numpy()

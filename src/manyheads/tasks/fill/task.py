@@ -45,9 +45,8 @@ class MaskedToken(Examples):
         masked: float = 0.15,
         seed: int = 0,
     ) -> None:
-        encoded = tokenizer.encode(sentences.lines)
         # A line of only invisible characters has no tokens to mask.
-        sequences = [[*ids, END] if ids else [] for ids in encoded]
+        sequences = [[*ids, END] if ids else [] for ids in tokenizer.encode(sentences.lines)]
         super().__init__(sentences, sequences, max_length)
         self.masked = masked
         self.seed = seed
@@ -60,9 +59,8 @@ class MaskedToken(Examples):
         random = generator(self.seed, "mask", epoch, index)
         real = len(tokens) - 1
         chosen = random.permutation(real)[: max(1, round(self.masked * real))]
-        for position, luck in zip(
-            chosen.tolist(), random.random(len(chosen)).tolist(), strict=True
-        ):
+        lucks = random.random(len(chosen)).tolist()
+        for position, luck in zip(chosen.tolist(), lucks, strict=True):
             wanted[position] = tokens[position]
             if luck < 0.8:
                 tokens[position] = MASK
@@ -105,25 +103,18 @@ def fill(
     log_softmax = F.log_softmax(logits.float(), dim=-1)
     parts = [token for token, byte in byte_pieces(tokenizer) if byte >= 0x80]  # of a character
     log_softmax[:, parts] = -torch.inf
-    proposed = min(top, logits.shape[1] - len(no_text) - len(parts))
-    values, candidates = log_softmax.topk(proposed)
+    values, candidates = log_softmax.topk(min(top, logits.shape[1] - len(no_text) - len(parts)))
     best = list(tokens)
     for index, choice in zip(masked, candidates[:, 0].tolist(), strict=True):
         best[index] = choice
     found = []
-    for index, row, log_probabilities in zip(
-        masked, candidates.tolist(), values.tolist(), strict=True
-    ):
-        variants = [[*best[:index], choice, *best[index + 1 :]] for choice in row]
+    for index, row, terms in zip(masked, candidates.tolist(), values.tolist(), strict=True):
+        probabilities = torch.tensor(terms).exp().tolist()
+        texts = tokenizer.decode([[*best[:index], choice, *best[index + 1 :]] for choice in row])
         found.append(
             [
                 Filling(tokenizer.piece(choice), probability, filled)
-                for choice, probability, filled in zip(
-                    row,
-                    torch.tensor(log_probabilities).exp().tolist(),
-                    tokenizer.decode(variants),
-                    strict=True,
-                )
+                for choice, probability, filled in zip(row, probabilities, texts, strict=True)
             ]
         )
     return found

@@ -12,7 +12,7 @@ from manyheads.data.even_sample import evenly_spaced
 from manyheads.data.text.corpus import Sentences
 from manyheads.decode.sampling import Sampling
 from manyheads.doctor.output_habits import Outputs, looping, one_sentence
-from manyheads.doctor.run_batches import Examined, LineWriter
+from manyheads.doctor.run_batches import Examined, Write
 from manyheads.engines.engine_parity import Parity
 from manyheads.measure.parity_inputs import run_both
 from manyheads.models.causal_lm import CausalLanguageModel
@@ -59,23 +59,18 @@ class GeneratePipeline(LanguagePipeline[GenerateRecipe, Generator]):
             lambda each: [best.text for best, *_ in each.complete(halves, tokens=CONTINUED)],
         )
         differ = sum(a != b for a, b in zip(ours, theirs, strict=True))
-        gap = _difference(reference, exported, examples)
-        return replace(
-            whole,
-            difference=float(np.maximum(whole.difference, gap)),
-            changed=differ / len(lines),
-            seconds=seconds,
-        )
+        gap = float(np.maximum(whole.difference, _difference(reference, exported, examples)))
+        return replace(whole, difference=gap, changed=differ / len(lines), seconds=seconds)
 
-    def writer(self, recipe: GenerateRecipe, reader: Any) -> LineWriter:
+    def writer(self, recipe: GenerateRecipe, reader: Any, lines: Sentences) -> Write:
         """Continue the first words of validation lines by sampling; report what is wrong.
 
         The most probable text loops even in good models (Holtzman et al. 2020).
         """
+        chosen = list(lines.lines)[:PROMPTS]
+        prompts = [" ".join(line.split()[:WORDS]) for line in chosen]
 
-        def examine(model: nn.Module, lines: Sentences, step: int) -> Examined:
-            chosen = list(lines.lines)[:PROMPTS]
-            prompts = [" ".join(line.split()[:WORDS]) for line in chosen]
+        def examine(model: nn.Module, step: int, finished: bool) -> Examined:
             generator = cast(CausalLanguageModel, model)
             drawn = complete(generator, reader, prompts, tokens=TOKENS, sampling=Sampling())
             written = Outputs(prompts, [best[0].text for best in drawn], chosen)

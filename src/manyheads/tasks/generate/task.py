@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 
-from manyheads.data.batching.batches import pad
+from manyheads.data.batching.batches import length_batches, pad
 from manyheads.data.text.corpus import Sentences
 from manyheads.data.tokenizers.tokenizer import END, PAD, START, UNKNOWN, TextTokenizer, byte_pieces
 from manyheads.decode.beam import beam_search
@@ -71,17 +71,7 @@ def complete(
 ) -> list[list[Completion]]:
     """Continue each prompt up to an end token or `tokens` tokens; in the order of the prompts.
 
-    Prompts of equal length are batched. An empty prompt starts a new text.
-
-    Args:
-        model: the language model.
-        tokenizer: the tokenizer of the model.
-        prompts: raw texts.
-        tokens: the maximum number of generated tokens.
-        beams: of the beam search, 1 is greedy; raised to n_best if necessary.
-        sampling: sample from this distribution instead of searching.
-        n_best: number of continuations per prompt: samples, or the best beams.
-        seed: of sampling; the sample of a prompt depends only on the seed and the prompt.
+    Prompts of equal length are batched. The arguments are those of `Generator.complete`.
 
     Raises:
         UsageError: a number is too small, or a prompt is longer than the model's positions.
@@ -160,9 +150,7 @@ def token_scores(
     device, config = next(model.parameters()).device, model.config
     encoded = tokenizer.encode(texts)
     scored: list[list[ScoredToken]] = [[] for _ in texts]
-    order = sorted(range(len(texts)), key=lambda i: len(encoded[i]))
-    for first in range(0, len(order), ROWS):
-        chosen = order[first : first + ROWS]
+    for chosen in length_batches(range(len(texts)), lambda i: len(encoded[i]), ROWS):
         tokens = pad([[config.start, *encoded[i]] for i in chosen], config.pad).to(device)
         log_probabilities = F.log_softmax(model(tokens).float(), dim=-1)
         for row, i in enumerate(chosen):

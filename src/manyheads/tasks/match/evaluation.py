@@ -17,15 +17,10 @@ from manyheads.data.images.pixels import Pixels
 from manyheads.engines.engine_parity import Parity
 from manyheads.errors import DataError
 from manyheads.measure.outputs import OutputRow, image_of
-from manyheads.measure.parity_inputs import (
-    compare_engines,
-    data_to_compare,
-    examples_to_compare,
-    relative_difference,
-)
+from manyheads.measure.parity_inputs import compare_engines, images_to_compare, relative_difference
 from manyheads.measure.score import ROWS, Line, heading, refuse_report, scored
 from manyheads.measure.text_metrics import Score
-from manyheads.recipe_data.caption_data import CaptionData, CaptionRecipe
+from manyheads.recipe_data.caption_data import CaptionData
 from manyheads.recipe_data.caption_splits import captioned_split, read_captioned, read_given
 from manyheads.tasks.match.predictor import Matcher
 from manyheads.tasks.match.recipe import MatchRecipe
@@ -36,7 +31,6 @@ from manyheads.tasks.match.task import (
     image_vectors,
     plain,
     queries,
-    ranked_recalls,
     recalls,
     text_ranks,
 )
@@ -47,13 +41,14 @@ METRIC = f"text_to_image_{RANKS[0]}"
 
 
 def matches_to_measure(
-    recipe: CaptionRecipe, asked: CaptionData, request: EvaluateRequest
+    recipe: MatchRecipe, request: EvaluateRequest
 ) -> tuple[CaptionedImages, CaptionedImages | None, Line]:
     """Read the images of a request with their queries, and more images to search among.
 
     Returns:
         Both, and the beginning of the line about them.
     """
+    asked = recipe.data.asked
     if request.data is None:
         captions = queries_of(captioned_split(request.split, recipe), request.split, asked)
     else:
@@ -103,29 +98,27 @@ def evaluate(predictor: Matcher, request: EvaluateRequest) -> Line:
     """Find images by texts and texts by images: all of one set, or among others."""
     refuse_report(predictor.folder.name, request, matches=True)
     recipe = cast(MatchRecipe, predictor.folder.recipe)
-    asked, among, head = matches_to_measure(recipe, recipe.data.asked, request)
+    asked, among, head = matches_to_measure(recipe, request)
     texts, model = queries(asked), predictor.model
     own = vectors = image_vectors(model, Pixels(asked.images, predictor.preprocessing))
     if among is not None:
         others = image_vectors(model, Pixels(among.images, predictor.preprocessing))
         vectors, texts = _joined(vectors, others, texts, queries(among))
-    shares = recalls(model, predictor.tokenizer, vectors, texts, predictor.longest)
+    written = embed_texts(model, predictor.tokenizer, texts.texts, predictor.longest)
+    shares = recalls(vectors, written, texts)
     counts = {"images": len(asked), "texts": len(texts.texts), "searched": len(vectors)}
     line = head | scored({name: Score(v, SIGNATURE) for name, v in shares.items()}) | counts
     if request.outputs is not None:
-        line[ROWS] = list(_rows(predictor, own, asked.images, queries(asked)))
+        line[ROWS] = list(_rows(own, written, asked.images, queries(asked)))
     return line
 
 
-def _rows(
-    predictor: Matcher, vectors: Tensor, images: ImageSet, asked: Queries
-) -> Iterator[OutputRow]:
+def _rows(vectors: Tensor, texts: Tensor, images: ImageSet, asked: Queries) -> Iterator[OutputRow]:
     """Give each image with the text that is nearest; the score is 100 / rank of its first text."""
-    written = embed_texts(predictor.model, predictor.tokenizer, asked.texts, predictor.longest)
     own = asked.by_image()
-    ranks = text_ranks(written, vectors[list(own)], list(own.values()))
+    ranks = text_ranks(texts, vectors[list(own)], list(own.values()))
     for (image, right), rank in zip(own.items(), ranks.tolist(), strict=True):
-        nearest = (written @ vectors[image]).topk(min(1 + NEXT, len(written)))
+        nearest = (texts @ vectors[image]).topk(min(1 + NEXT, len(texts)))
         cosines, found = (each.tolist() for each in nearest)
         yield OutputRow(
             input=images.names[image],
@@ -141,10 +134,7 @@ def _rows(
 def parity(reference: Matcher, exported: Matcher, request: ParityRequest) -> Parity:
     """Compare the vectors of the same images and texts, and what they find."""
     recipe = cast(MatchRecipe, reference.folder.recipe)
-    captions, head = data_to_compare(
-        lambda wanted: matches_to_measure(recipe, recipe.data.asked, wanted)[::2], request
-    )
-    captions = captions.select(examples_to_compare(len(captions), request))
+    captions, head = images_to_compare(lambda own: matches_to_measure(recipe, own)[::2], request)
     asked = queries(captions)
 
     def vectors(each: Matcher) -> tuple[Tensor, Tensor]:
@@ -158,7 +148,7 @@ def parity(reference: Matcher, exported: Matcher, request: ParityRequest) -> Par
         # of each text the nearest image
         answers=lambda found: (found[1] @ found[0].T).argmax(dim=1).tolist(),
         difference=lambda *both: float(np.max(list(map(relative_difference, *both)))),  # nan stays
-        score=lambda found: ranked_recalls(*found, asked)[METRIC],
+        score=lambda found: recalls(*found, asked)[METRIC],
         metric=METRIC,
         inputs=len(captions),
         compared="vectors",

@@ -1,6 +1,6 @@
 """Matchers: a stored model that puts images and texts into one space of vectors."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,13 +9,14 @@ from torch import Tensor
 
 from manyheads.asks.classify_request import ClassifyAnswer, ClassifyRequest, ClassProbability
 from manyheads.asks.load_options import LoadOptions
+from manyheads.data.images.pixels import predict_logits
 from manyheads.errors import UsageError
 from manyheads.predict.base_predictor import text_positions
 from manyheads.predict.image_inputs import ImageInput, ImagePredictor, answer_images
 from manyheads.predict.text_reader import check_texts
 from manyheads.predict.unusual import unsure_of_class
 from manyheads.project.folder import ModelFolder
-from manyheads.tasks.match.task import embed_pixels, embed_texts
+from manyheads.tasks.match.task import embed_texts, image_tower
 
 AT_ONCE = 256  # images in memory
 
@@ -57,8 +58,8 @@ class Matcher(ImagePredictor):
     def embed_pixels(self, pixels: Sequence[Tensor]) -> np.ndarray:
         """The same for images that are preprocessed already."""
         with self.engine.running():
-            vectors = embed_pixels(self.model, self.preprocessing, torch.stack([*pixels]))
-        return vectors.numpy()
+            tower = image_tower(self.model)
+            return predict_logits(tower, self.preprocessing, torch.stack([*pixels])).numpy()
 
     def embed_texts(self, texts: Sequence[str]) -> np.ndarray:
         """Return the unit vectors of texts: (text, dim), float32."""
@@ -99,12 +100,18 @@ class Matcher(ImagePredictor):
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         device = next(self.model.parameters()).device
         model: Any = self.model
+        most = min(request.top, len(classes))
 
         def answer(path: str, image: np.ndarray) -> ClassifyAnswer:
             with torch.inference_mode():
                 vector = torch.from_numpy(image).to(device)
                 scores = model.scores(vector, torch.from_numpy(vectors).to(device))[0]
-            best = tuple(_best(scores, classes, request.top))
+            found = scores.float().log_softmax(dim=0).exp().topk(most)
+            values, order = (each.tolist() for each in found)
+            best = tuple(
+                ClassProbability(label=classes[number], probability=value)
+                for value, number in zip(values, order, strict=True)
+            )
             notes = unsure_of_class(self.folder.name, best[0].label, best[0].probability)
             return ClassifyAnswer(path=path, classes=best, notes=notes)
 
@@ -115,9 +122,3 @@ class Matcher(ImagePredictor):
             answer,
             ClassifyAnswer,
         )
-
-
-def _best(scores: Tensor, classes: Sequence[str], top: int) -> Iterable[ClassProbability]:
-    values, order = scores.float().log_softmax(dim=0).exp().topk(min(top, len(classes)))
-    for value, number in zip(values.tolist(), order.tolist(), strict=True):
-        yield ClassProbability(label=classes[number], probability=value)

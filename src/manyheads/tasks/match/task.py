@@ -11,14 +11,15 @@ from torch import Tensor, nn
 
 from manyheads.bounded_numbers import Count
 from manyheads.data.augment.augment import Augmentation
-from manyheads.data.batching.batches import MatchBatch, pad
+from manyheads.data.batching.batches import MatchBatch, length_batches, pad
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.image_set import Preprocessing
-from manyheads.data.images.pixels import ROWS, Pixels
+from manyheads.data.images.pixels import ROWS, Pixels, predict_all_logits
 from manyheads.data.tokenizers.tokenizer import END, PAD, TextTokenizer
 from manyheads.errors import DataError
 from manyheads.fit.training_images import CPU, ImageTrainConfig, TrainingImages
 from manyheads.generation.special_ids import special_ids
+from manyheads.models.matcher import Tower
 from manyheads.streams import generator
 from manyheads.train.contrastive import CONTRASTS, Contrast
 from manyheads.train.device import random_state, set_random_state
@@ -73,19 +74,13 @@ class MatchTask(TrainingImages[MatchTrainConfig]):
         Raises:
             DataError: an image has no text.
         """
-        super().__init__(
-            train.images,
-            valid.images,
-            preprocessing,
-            augmentation,
-            config,
-            seed=seed,
-            device=device,
-        )
+        images = train.images, valid.images
+        super().__init__(*images, preprocessing, augmentation, config, seed=seed, device=device)
         self.captions = train
         self.tokenizer = tokenizer
         self.queries = queries(valid)
-        self.tokens = encode(tokenizer, train.texts, config.max_length)
+        encoded = tokenizer.encode(train.texts)
+        self.tokens = [[*tokens[: config.max_length - 1], END] for tokens in encoded]
         self.languages = _by_language(train)
         self.asked = None if train_queries is None else _asked(train, train_queries)
         without = [n for n, each in enumerate(self.languages) if not each]
@@ -94,26 +89,20 @@ class MatchTask(TrainingImages[MatchTrainConfig]):
                 f"{train.images.origin}: {len(without):,} images have no text: "
                 f"{train.images.describe(without)}."
             )
-        numbers = {text: n for n, text in enumerate(dict.fromkeys(map(plain, train.texts)))}
-        self.text_numbers = np.array([numbers[plain(text)] for text in train.texts])
-        self.texts_of = [
-            set(self.text_numbers[list(train.captions(n))].tolist()) for n in range(len(train))
-        ]
+        self.plain = list(map(plain, train.texts))
+        self.texts_of = [{self.plain[n] for n in train.captions(i)} for i in range(len(train))]
 
     def load(self, epoch: int, batches: Sequence[Indices]) -> Iterator[MatchBatch]:
         """Read, augment and normalise the planned images; draw texts for each."""
         augment = self.augmenter(epoch)
         for indices in batches:
             pixels = augment(self.pixels[indices].to(self.device), indices)
+            images = self.preprocessing.normalise(pixels)
             drawn = [text for index in indices.tolist() for text in self._texts(index, epoch)]
             own = [self.texts_of[index] for index in indices.tolist()]
-            positives = [[int(self.text_numbers[text]) in each for text in drawn] for each in own]
-            yield MatchBatch(
-                self.preprocessing.normalise(pixels),
-                pad([self.tokens[text] for text in drawn], PAD),
-                torch.tensor(positives, dtype=torch.bool),
-                indices,
-            )
+            positives = [[self.plain[text] in each for text in drawn] for each in own]
+            tokens = pad([self.tokens[text] for text in drawn], PAD)
+            yield MatchBatch(images, tokens, torch.tensor(positives, dtype=torch.bool), indices)
 
     def _texts(self, index: int, epoch: int) -> list[int]:
         """Draw texts of an image for an epoch, first a language: a pure function."""
@@ -170,8 +159,8 @@ class MatchTask(TrainingImages[MatchTrainConfig]):
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         """Find the validation images by their texts, and their texts by the images."""
-        vectors = image_vectors(model, self.valid_pixels)
-        return recalls(model, self.tokenizer, vectors, self.queries, self.config.max_length)
+        texts = embed_texts(model, self.tokenizer, self.queries.texts, self.config.max_length)
+        return recalls(image_vectors(model, self.valid_pixels), texts, self.queries)
 
 
 def plain(text: str) -> str:
@@ -202,11 +191,6 @@ def _keys(captions: CaptionedImages) -> list[tuple[int, str, str]]:
     """List image, language and what its text asks for, of each caption."""
     rows = zip(captions.owners.tolist(), captions.languages, captions.texts, strict=True)
     return [(owner, language, plain(text)) for owner, language, text in rows]
-
-
-def encode(tokenizer: TextTokenizer, texts: Sequence[str], longest: int) -> list[list[int]]:
-    """Turn texts into token ids, each with its end, cut to `longest`."""
-    return [[*tokens[: longest - 1], END] for tokens in tokenizer.encode(texts)]
 
 
 def framed(tokens: Sequence[Sequence[int]], ids: Any, longest: int) -> list[list[int]]:
@@ -252,24 +236,14 @@ def queries(captions: CaptionedImages) -> Queries:
     )
 
 
-@torch.inference_mode()
+def image_tower(model: Any) -> Tower:
+    """Return the side of a matcher that turns images into unit vectors."""
+    return Tower(model.encode_images, model)
+
+
 def image_vectors(model: nn.Module, pixels: Pixels) -> Tensor:
     """Return the unit vectors of a set of images: (image, embedding)."""
-    parts = torch.arange(len(pixels.images)).split(ROWS)
-    return torch.cat([embed_pixels(model, pixels.preprocessing, pixels[p.numpy()]) for p in parts])
-
-
-@torch.inference_mode()
-def embed_pixels(model: nn.Module, preprocessing: Preprocessing, pixels: Tensor) -> Tensor:
-    """Return the unit vectors of images: (image, embedding), from pixels 0..255."""
-    tower: Any = model
-    device = next(model.parameters()).device
-    return torch.cat(
-        [
-            tower.encode_images(preprocessing.normalise(part.to(device))).cpu()
-            for part in pixels.split(ROWS)
-        ]
-    )
+    return predict_all_logits(image_tower(model), pixels)
 
 
 @torch.inference_mode()
@@ -281,36 +255,25 @@ def embed_texts(
     device = next(model.parameters()).device
     ids: Any = special_ids(model)
     tokens = framed(tokenizer.encode(texts), ids, longest)
-    order = sorted(range(len(tokens)), key=lambda n: len(tokens[n]))
     vectors_of: dict[int, Tensor] = {}
-    for first in range(0, len(order), ROWS):
-        part = order[first : first + ROWS]
+    for part in length_batches(range(len(tokens)), lambda n: len(tokens[n]), ROWS):
         vectors = tower.encode_texts(pad([tokens[n] for n in part], ids.pad).to(device)).cpu()
         vectors_of |= dict(zip(part, vectors, strict=True))
     return torch.stack([vectors_of[n] for n in range(len(tokens))])
 
 
-def recalls(
-    model: nn.Module, tokenizer: TextTokenizer, vectors: Tensor, asked: Queries, longest: int
-) -> dict[str, float]:
+def recalls(vectors: Tensor, texts: Tensor, asked: Queries) -> dict[str, float]:
     """Measure recall in percent: of texts that find one of their images, and the other way.
 
     Args:
-        model: the matcher.
-        tokenizer: of its text tower.
         vectors: of all images that may be found: (image, embedding).
+        texts: the vectors of the texts of `asked`: (text, embedding).
         asked: texts, and the images that each belongs to.
-        longest: tokens of a text.
 
     Returns:
         `text_to_image_1`, ... over all texts, `image_to_text_1`, ... over the images that have
         texts; with several languages, the first for each.
     """
-    return ranked_recalls(vectors, embed_texts(model, tokenizer, asked.texts, longest), asked)
-
-
-def ranked_recalls(vectors: Tensor, texts: Tensor, asked: Queries) -> dict[str, float]:
-    """Measure the same recalls, of vectors of images and of the texts of `asked`."""
     ranks = text_ranks(vectors, texts, asked.images)
     scores = {f"text_to_image_{k}": 100 * float((ranks < k).mean()) for k in RANKS}
     own = asked.by_image()

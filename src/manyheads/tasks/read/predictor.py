@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -14,7 +15,7 @@ from manyheads.data.images.image_file import naming
 from manyheads.data.images.line_images import LineImage, grey, line_pixels, padded_width
 from manyheads.data.images.line_layout import cut_wide, find_lines
 from manyheads.data.text.languages import base
-from manyheads.decode.ctc import CtcResult, best_path, prefix_search
+from manyheads.decode.ctc import best_path, prefix_search
 from manyheads.errors import UsageError
 from manyheads.predict.base_predictor import Predictor
 from manyheads.predict.image_inputs import AnImage, ImageInput, answer_images, named, opened
@@ -52,12 +53,10 @@ class ReadLine:
 
 
 class _Prepared(NamedTuple):
-    """A piece of a line as the model sees it."""
+    """A line as the model sees it."""
 
-    pixels: np.ndarray  # (height, width), 0..255
-    line: int  # of its image
+    pieces: list[tuple[np.ndarray, bool]]  # (height, width), 0..255, and whether a space follows
     paragraph: int
-    spaced: bool  # a space follows
 
 
 class Reader(Predictor):
@@ -120,13 +119,8 @@ class Reader(Predictor):
                 notes=tuple(self.notes(lines, best[0])) or None,
             )
 
-        return answer_images(
-            request.images,
-            self._prepare,
-            lambda pieces: self._read(pieces, beams),
-            answer,
-            CaptionAnswer,
-        )
+        run = partial(self._read, beams=beams)
+        return answer_images(request.images, self._prepare, run, answer, CaptionAnswer)
 
     def notes(self, lines: Sequence[ReadLine], best: ReadText) -> Iterator[str]:
         """Say what to know about what was read in an image."""
@@ -159,38 +153,31 @@ class Reader(Predictor):
         """Cut an image into lines, and these into pieces that are not wider than in training."""
         content = opened(image)
         with naming(named(image)):
-            pieces = []
-            for number, line in enumerate(find_lines(grey(content))):
-                pixels = line_pixels(line.pixels, self.image)
-                for piece, spaced in cut_wide(pixels, self.image.max_width):
-                    pieces.append(_Prepared(piece, number, line.paragraph, spaced))
-        return pieces
+            return [
+                _Prepared(
+                    cut_wide(line_pixels(line.pixels, self.image), self.image.max_width),
+                    line.paragraph,
+                )
+                for line in find_lines(grey(content))
+            ]
 
     def _read(self, images: Sequence[list[_Prepared]], beams: int) -> list[list[ReadLine]]:
-        pieces = [piece for image in images for piece in image]
+        pieces = [pixels for image in images for line in image for pixels, _ in line.pieces]
         with self.engine.running():
-            scores = iter(predict_logits(self.model, [piece.pixels for piece in pieces]))
+            scores = iter(predict_logits(self.model, pieces))
         return [
-            [
-                ReadLine(self._texts(list(line), scores, beams), paragraph)
-                for (_, paragraph), line in groupby(image, lambda each: (each.line, each.paragraph))
-            ]
+            [ReadLine(self._texts(line, scores, beams), line.paragraph) for line in image]
             for image in images
         ]
 
-    def _texts(
-        self, pieces: list[_Prepared], scores: Iterator[Tensor], beams: int
-    ) -> tuple[ReadText, ...]:
+    def _texts(self, line: _Prepared, scores: Iterator[Tensor], beams: int) -> tuple[ReadText, ...]:
         parts = []
-        for piece in pieces:
-            results: list[CtcResult] = (
-                prefix_search(next(scores), BLANK, beams=beams)
-                if beams > 1
-                else [best_path(next(scores), BLANK)]
-            )
-            space = (ReadCharacter(" ", 1.0),) * piece.spaced
+        for _, spaced in line.pieces:
+            own = next(scores)
+            found = prefix_search(own, BLANK, beams=beams) if beams > 1 else [best_path(own, BLANK)]
+            space = (ReadCharacter(" ", 1.0),) * spaced
             parts.append(
-                [ReadText((*spell(self.characters, each), *space), each.score) for each in results]
+                [ReadText((*spell(self.characters, each), *space), each.score) for each in found]
             )
         return tuple(combine(parts, beams, [""] * len(parts)))
 
@@ -206,10 +193,8 @@ def combine(
 ) -> list[ReadText]:
     """Join one text of each part, so that the `count` most probable wholes come out.
 
-    Args:
-        parts: the texts of each, most probable first.
-        count: of the wholes.
-        before: what is written in front of each part but the first.
+    `parts` has the texts of each, the most probable first; `before` is what is written in front of
+    each part but the first.
     """
     best = [ReadText((), 0.0)]
     for number, (texts, glue) in enumerate(zip(parts, before, strict=True)):

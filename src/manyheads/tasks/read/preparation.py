@@ -24,7 +24,11 @@ def prepare(recipe: ReadRecipe, out: Path, say: Say) -> Prepared:
     train, valid = LineSource(recipe.data, recipe.image, recipe.render, recipe.seed).splits()
     for part in (train, valid):
         reject_test_split(part.hashes, part.origin)
-        _say_left_out(part, say)
+        if part.left_out:
+            what = "without a text or too wide"
+            if part.missing:
+                what = f"that no font has all characters of, such as {' '.join(part.missing[:8])}"
+            say(f"left out {part.left_out:,} lines of {part.origin} {what}")
     stored = out / "characters.json"
     if stored.exists():
         characters = Characters(read_json(stored))
@@ -49,11 +53,7 @@ def prepare(recipe: ReadRecipe, out: Path, say: Say) -> Prepared:
 
 
 def start_folder(start: Start) -> ModelFolder:
-    """Open the reader that a recipe starts from.
-
-    Raises:
-        RecipeError: it is a model of another task.
-    """
+    """Open the reader that a recipe starts from; refuse a model of another task."""
     folder = ModelFolder(find_model(start.model))
     if folder.recipe.task != "read":
         raise RecipeError(
@@ -63,21 +63,8 @@ def start_folder(start: Start) -> ModelFolder:
     return folder
 
 
-def _say_left_out(lines: PrintedLines, say: Say) -> None:
-    if lines.left_out:
-        why = f", such as {' '.join(lines.missing[:8])}" if lines.missing else ""
-        what = (
-            "that no font has all characters of" if lines.missing else "without a text or too wide"
-        )
-        say(f"left out {lines.left_out:,} lines of {lines.origin} {what}{why}")
-
-
 def _refuse_narrow(lines: PrintedLines, column_width: int) -> None:
-    """Refuse lines that have fewer columns than letters: no text could be read in them.
-
-    Raises:
-        DataError: that is the case for most lines.
-    """
+    """Refuse lines if most have fewer columns than letters: no text could be read in them."""
     columns = np.ceil(lines.widths(0) / column_width)
     needed = np.array([len(letters(text)) for text in lines.texts])
     narrow = float((columns < needed).mean())

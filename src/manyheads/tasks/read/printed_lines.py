@@ -1,7 +1,8 @@
 """From the names in a [data] table to printed lines: drawn from texts, or read from images."""
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -126,8 +127,7 @@ class LineSource(NamedTuple):
         if data.also_column is not None and split == "train":
             others = _column(name, data, data.also_column).lines
             chosen = generator(seed, "also").random(len(others)) < data.also_share
-            some = [text for text, take in zip(others, chosen, strict=True) if take]
-            lines += self._cut(some, "also-cut")
+            lines += self._cut(compress(others, chosen), "also-cut")
         if data.random_share and split == "train":
             random = generator(seed, "random-letters")
             replaced = random.random(len(lines)) < data.random_share
@@ -137,7 +137,7 @@ class LineSource(NamedTuple):
             ]
         return lines, table.hashes, table.origin
 
-    def _cut(self, texts: Sequence[str], purpose: str) -> Iterator[str]:
+    def _cut(self, texts: Iterable[str], purpose: str) -> Iterator[str]:
         """Cut texts at spaces into lines of different lengths, always the same ones."""
         random = generator(self.seed, purpose)
         least, most = self.render.min_characters, self.render.max_characters
@@ -159,14 +159,11 @@ def split_fonts(split: str, data: ReadData) -> list[Path]:
     for name in sorted(held_out - known.keys()):
         raise RecipeError(f"{folder} has no font {name!r}{nearest(name, known)}")
     chosen = {"valid": data.valid_fonts, "test": data.held_out_fonts}.get(split, ())
-    fonts = [known[name] for name in chosen] or [
-        path for name, path in known.items() if name not in held_out
-    ]
+    fonts = [known[name] for name in chosen or [n for n in known if n not in held_out]]
     if not fonts:
         raise RecipeError(f"Every font in {folder} is held out: leave some to train on.")
     return fonts
 
 
 def _column(name: str, data: ReadData, column: int | None) -> Sentences:
-    table = SentenceData(root=data.root, train=name, valid=name, column=column)
-    return sentences(name, table)
+    return sentences(name, SentenceData(root=data.root, train=name, valid=name, column=column))

@@ -92,14 +92,9 @@ class ReadTask:
         """Draw or read the planned lines, and pad those of a batch to one width."""
         for indices in batches:
             lines = [self.train.pixels(int(index), epoch) for index in indices]
-            ids = [encode(self.characters, self.train.texts[index]) for index in indices]
-            yield LineBatch(
-                stack(lines),
-                torch.tensor([each for line in ids for each in line]),
-                torch.tensor([len(line) for line in ids]),
-                indices,
-                epoch,
-            )
+            texts = [self.train.texts[index] for index in indices]
+            targets, lengths = ids_of(self.characters, texts)
+            yield LineBatch(stack(lines), targets, lengths, indices, epoch)
 
     def loss(self, model: nn.Module, batch: LineBatch) -> Loss:
         """Sum the CTC loss over the lines; its mean is that of a letter."""
@@ -136,6 +131,12 @@ def encode(characters: Characters, text: str) -> list[int]:
     return characters.encode(letters(text))
 
 
+def ids_of(characters: Characters, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
+    """Return the ids of texts, line by line, and how many each has."""
+    ids = [encode(characters, text) for text in texts]
+    return torch.tensor([each for line in ids for each in line]), torch.tensor(list(map(len, ids)))
+
+
 class ReadCharacter(NamedTuple):
     """A character, and its probability given the image: the product of those of its letters."""
 
@@ -146,9 +147,8 @@ class ReadCharacter(NamedTuple):
 def spell(characters: Characters, result: CtcResult) -> list[ReadCharacter]:
     """Turn ids into characters: letters that make one Hangul syllable are composed."""
     spelled: list[ReadCharacter] = []
-    for letter, probability in zip(
-        map(characters.decode, zip(result.ids)), result.probabilities, strict=True
-    ):
+    decoded = map(characters.decode, zip(result.ids))
+    for letter, probability in zip(decoded, result.probabilities, strict=True):
         if spelled:
             whole = unicodedata.normalize("NFC", spelled[-1].character + letter)
             if len(whole) == 1:
@@ -168,16 +168,10 @@ def ctc_loss(logits: Tensor, targets: Tensor, lengths: Tensor) -> Tensor:
 
     A line with fewer columns than its text needs has an infinite loss, which counts as 0.
     """
-    log_probabilities = F.log_softmax(logits.float(), dim=-1).transpose(0, 1)
+    scores = F.log_softmax(logits.float(), dim=-1).transpose(0, 1)
     columns = torch.full_like(lengths, logits.shape[1])
     return F.ctc_loss(
-        log_probabilities,
-        targets,
-        columns,
-        lengths,
-        blank=BLANK,
-        reduction="sum",
-        zero_infinity=True,
+        scores, targets, columns, lengths, blank=BLANK, reduction="sum", zero_infinity=True
     )
 
 
@@ -220,17 +214,14 @@ class Measured(NamedTuple):
 
 def measure(model: nn.Module, characters: Characters, lines: LineSet) -> Measured:
     """Read a set greedily: character error rate and share of exact lines in percent, and loss."""
-    count = len(lines.texts)
-    texts = [""] * count
+    texts = [""] * len(lines.texts)
     loss, letters = 0.0, 0
     device = next(model.parameters()).device
     for width, members in by_width(lines.widths(0).tolist()):
         images = stack([lines.pixels(index, 0) for index in members], width)
         with torch.inference_mode():
             logits = model(images.to(device)).float().cpu()
-            ids = [encode(characters, lines.texts[index]) for index in members]
-            lengths = torch.tensor([len(each) for each in ids])
-            targets = torch.tensor([each for line in ids for each in line])
+            targets, lengths = ids_of(characters, [lines.texts[index] for index in members])
             loss += ctc_loss(logits, targets, lengths).item()
         letters += int(lengths.sum())
         for index, scores in zip(members, logits.log_softmax(dim=-1), strict=True):

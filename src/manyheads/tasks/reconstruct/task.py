@@ -6,6 +6,7 @@ linear layer predicts the pixels, and the loss is the L1 distance on the masked 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -84,12 +85,13 @@ class ReconstructTask(TrainingImages[ReconstructTrainConfig]):
 
     def load(self, epoch: int, batches: Sequence[Indices]) -> Iterator[MaskedBatch]:
         """Read, augment, normalise and mask the planned batches."""
-        masks = Masks(self.preprocessing, self.patch, self.config.masked, self.seed, epoch)
+        drawn = partial(masks, self.preprocessing, self.patch, self.config.masked)
         augment = self.augmenter(epoch)
         for indices in batches:
             pixels = augment(self.pixels[indices].to(self.device), indices)
             images = self.preprocessing.normalise(pixels)
-            yield MaskedBatch(images, masks.batch(indices).to(self.device), indices)
+            masked = drawn(indices, seed=self.seed, epoch=epoch).to(self.device)
+            yield MaskedBatch(images, masked, indices)
 
     def loss(self, model: nn.Module, batch: MaskedBatch) -> Loss:
         """Sum the L1 distance over the images: of each the mean over its masked pixels."""
@@ -103,26 +105,16 @@ class ReconstructTask(TrainingImages[ReconstructTrainConfig]):
         return {"loss": float(losses.mean())}
 
 
-class Masks:
-    """Draws the masked patches of an example: a pure function of (seed, epoch, example)."""
-
-    def __init__(
-        self, preprocessing: Preprocessing, patch: int, share: float, seed: int, epoch: int
-    ) -> None:
-        self.patches = (preprocessing.height // patch) * (preprocessing.width // patch)
-        self.count = max(1, round(share * self.patches))
-        self.seed, self.epoch = seed, epoch
-
-    def __call__(self, example: int) -> np.ndarray:
-        """Return (patch,) boolean."""
-        random = generator(self.seed, "mask", self.epoch, example)
-        masked = np.zeros(self.patches, dtype=bool)
-        masked[random.permutation(self.patches)[: self.count]] = True
-        return masked
-
-    def batch(self, examples: np.ndarray) -> Tensor:
-        """Return (example, patch) boolean."""
-        return torch.from_numpy(np.stack([self(int(example)) for example in examples]))
+def masks(
+    image: Preprocessing, patch: int, share: float, examples: np.ndarray, *, seed: int, epoch: int
+) -> Tensor:
+    """Draw the masked patches of examples, (example, patch): each by seed, epoch and its number."""
+    patches = (image.height // patch) * (image.width // patch)
+    masked = np.zeros((len(examples), patches), dtype=bool)
+    for row, example in zip(masked, examples.tolist(), strict=True):
+        random = generator(seed, "mask", epoch, example)
+        row[random.permutation(patches)[: max(1, round(share * patches))]] = True
+    return torch.from_numpy(masked)
 
 
 def distances(model: nn.Module, images: Tensor, masked: Tensor, patch: int) -> Tensor:
@@ -135,10 +127,10 @@ def distances(model: nn.Module, images: Tensor, masked: Tensor, patch: int) -> T
 def all_distances(model: nn.Module, pixels: Pixels, patch: int, share: float) -> Tensor:
     """Return the L1 distance on the masked patches of each image, always with the same masks."""
     device = next(model.parameters()).device
-    masks = Masks(pixels.preprocessing, patch, share, seed=0, epoch=0)
+    drawn = partial(masks, pixels.preprocessing, patch, share, seed=0, epoch=0)
     each = []
     for indices in torch.arange(len(pixels.images)).split(ROWS):
         images = pixels.preprocessing.normalise(pixels[indices.numpy()].to(device))
-        masked = masks.batch(indices.numpy()).to(device)
+        masked = drawn(indices.numpy()).to(device)
         each.append(distances(model, images, masked, patch).double().cpu())
     return torch.cat(each)

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from manyheads.data.batching.batches import pad
+from manyheads.data.batching.batches import length_batches, pad
 from manyheads.data.text.corpus import Sentences
 from manyheads.data.tokenizers.characters import PAD, Characters
 from manyheads.data.tokenizers.spacing import without_spaces
@@ -78,9 +78,8 @@ def tag(
     device = next(model.parameters()).device
     plain = [without_spaces(text)[0] for text in texts]
     tagged: list[list[SpacedCharacter]] = [[] for _ in texts]
-    order = sorted((i for i, text in enumerate(plain) if text), key=lambda i: len(plain[i]))
-    for first in range(0, len(order), ROWS):
-        chosen = order[first : first + ROWS]
+    written = [i for i, text in enumerate(plain) if text]
+    for chosen in length_batches(written, lambda i: len(plain[i]), ROWS):
         tokens = pad([characters.encode(plain[i]) for i in chosen], PAD).to(device)
         probabilities = F.log_softmax(model(tokens).float(), dim=-1)[..., SPACE].exp()
         for row, i in enumerate(chosen):

@@ -8,7 +8,6 @@ from torch import Tensor
 from manyheads.asks.look_request import LookRequest
 from manyheads.errors import UsageError, nearest
 from manyheads.generation.text_decoding import Translation
-from manyheads.generation.token_details import spans
 from manyheads.lens.cause.cause_figures import Columns, part_figures, patch_figures
 from manyheads.lens.cause.contributions import contributions
 from manyheads.lens.cause.patching import Run, linked, words
@@ -54,20 +53,17 @@ def _instead(
     read = target[:, :place]
     names = [translator.tokenizers.target.piece(token) for token in (*read[0].tolist(), *answers)]
     run, run_other = (_run(translator, each, read, answers) for each in (one, two))
-    groups = words([*spans(translator.tokenizers.source, text), None], text)
+    groups = words(translator.read_tokens(text).spans, text)
     tokens = linked(one[0].tolist(), two[0].tolist())
+    pairs = [(group, [tokens[n] for n in group]) for group in groups]
     titles = []
-    for group in groups:
-        before, after = (
-            _joined(translator, ids[0, list(dict.fromkeys(places))].tolist())
-            for ids, places in ((one, group), (two, [tokens[each] for each in group]))
-        )
+    for own_places, places in pairs:
+        before = _joined(translator, one[0, own_places].tolist())
+        after = _joined(translator, two[0, list(dict.fromkeys(places))].tolist())
         titles.append(before if before == after else f"{before} → {after}")
-    source = Columns(titles, [(each, [tokens[n] for n in each]) for each in groups], tokens)
-    same = [[n] for n in range(place)]
-    written = Columns(
-        [label(each) for each in names[:place]], list(zip(same, same, strict=True)), range(place)
-    )
+    source = Columns(titles, pairs, tokens)
+    same = [([n], [n]) for n in range(place)]
+    written = Columns([label(each) for each in names[:place]], same, range(place))
     question = f"{label(names[-1])}, not {label(names[-2])}"
     return patch_figures(run, run_other, {"encoder": source, "decoder": written}, question)
 
@@ -92,18 +88,16 @@ def _why(
     if rival is None:
         with torch.no_grad():
             logits = translator.model(source, target[:, :first])[0, -1]
-        others = [int(each) for each in logits.topk(2).indices if int(each) != own[0]][:1]
+        others = [each for each in logits.topk(2).indices.tolist() if each != own[0]][:1]
     else:
         others = translator.tokenizers.target.encode([rival])[0]
     common = next((n for n, (a, b) in enumerate(zip(own, others, strict=False)) if a != b), None)
     if common is None:
         raise UsageError(f"{why!r} and {rival!r} are the same word, or one begins with the other.")
-    read = torch.cat(
-        (target[:, :first], torch.tensor([own[:common]], dtype=torch.long).to(target)), dim=1
-    )
+    read = torch.cat((target[:, :first], translator.tensor(own[:common]).to(target)), dim=1)
     run = _run(translator, source, read, (others[common], own[common]))
     names = [translator.tokenizers.target.piece(each[common]) for each in (own, others)]
-    sources = words([*spans(translator.tokenizers.source, text), None], text)
+    sources = words(translator.read_tokens(text).spans, text)
     titles = [_joined(translator, source[0, group].tolist()) for group in sources]
     question = f"{label(names[0])}, not {label(names[1])}"
     return part_figures(contributions(lambda: run(1)[0]), titles, sources, question)

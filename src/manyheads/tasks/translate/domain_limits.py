@@ -26,33 +26,30 @@ Flags = NDArray[np.bool_]
 def set_domain(
     translator: Translator, corpus: Corpus, translations: Sequence[Translation], data: str
 ) -> Domain | None:
-    """Set the limits from validation data; None if there are too few texts.
+    """Set the limits from validation data, called `data`; None if there are too few texts.
 
-    Args:
-        translator: whose translations they are, found as its [decode] table says.
-        corpus: validation data.
-        translations: the best translation of each source.
-        data: what to call the data.
+    The translations are the best of each source, found as the translator's [decode] table says.
     """
     kept = [index for index, text in enumerate(corpus.source) if text.strip()]
     if len(kept) < LEAST:
         return None
     source, script = translator.tokenizers.source, main_script("".join(corpus.source))
+    corpus, translations = corpus.select(np.array(kept)), [translations[n] for n in kept]
+    texts = [translator.read_source(text).text for text in corpus.source]
     measured = np.array(
         [
             measure(source, translator.measured(text, best.text), best, script)
-            for text, best in (
-                (translator.read_source(corpus.source[n]).text, translations[n]) for n in kept
-            )
+            for text, best in zip(texts, translations, strict=True)
         ]
     )
-    right = _right(
-        translator, [translations[n].text for n in kept], [corpus.references[n] for n in kept]
-    )
+    # Right is what the recipe's metric says if it is exact, else chrF.
+    exact = translator.folder.recipe.metrics[0] == "exact"
+    metric, outputs = TEXT_METRICS["exact" if exact else "chrf"], [t.text for t in translations]
+    rows, value, _ = metric.statistics(outputs, corpus.references)
+    right = np.array([value(row) for row in rows]) >= (100.0 if exact else RIGHT)
     limits = np.quantile(measured, 1 - BEYOND, axis=0)
-    limits[Measures._fields.index("output")] = surest_limit(
-        measured[:, Measures._fields.index("output")], right
-    )
+    output = Measures._fields.index("output")
+    limits[output] = surest_limit(measured[:, output], right)
     # Rounded up, so that the text that sets a limit keeps it on another processor.
     limits = np.ceil(limits * 1000) / 1000
     noted = (measured > limits).any(axis=1)
@@ -71,10 +68,7 @@ def surest_limit(output: Floats, right: Flags) -> float:
 
     The lowest one that at most NOTED_RIGHT of the right translations exceed, and of those that
     exceed it PRECISION are wrong: a model that is hardly ever wrong is hardly ever called unsure.
-
-    Args:
-        output: minus the mean log-probability a token of each translation.
-        right: which of them are right.
+    `output` has minus the mean log-probability a token of each translation.
     """
     order = np.argsort(-output, kind="stable")
     noted_right, noted = np.cumsum(right[order]), np.arange(1, len(output) + 1)
@@ -84,15 +78,6 @@ def surest_limit(output: Floats, right: Flags) -> float:
     if not len(last) or last[-1] + 1 == len(output):  # none of them, or all
         return usual if not len(last) else 0.0
     return min(usual, float(output[order[last[-1] + 1]]))
-
-
-def _right(
-    translator: Translator, outputs: Sequence[str], references: Sequence[Sequence[str]]
-) -> Flags:
-    """Tell which outputs are right: by the recipe's metric if it is exact, else by chrF."""
-    exact = translator.folder.recipe.metrics[0] == "exact"
-    rows, value, _ = TEXT_METRICS["exact" if exact else "chrf"].statistics(outputs, references)
-    return np.array([value(row) for row in rows]) >= (100.0 if exact else RIGHT)
 
 
 def _percent(flags: Flags) -> float:

@@ -1,7 +1,7 @@
 """Measuring translations: scores by length and group, signs of trouble, time; comparing engines."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -119,17 +119,15 @@ def measure(
     translations = [best[0] for best in translator.translate(corpus.source)]
     seconds = time.perf_counter() - began
     outputs = [each.text for each in translations]
-    scores: dict[str, Score] = {}
-    intervals: dict[str, list[float]] = {}
-    for name in names:
-        counted = TEXT_METRICS[name].statistics(outputs, corpus.references, target)
-        found = bootstrap(counted)
-        intervals[name] = [found.low, found.high]
-        scores[name] = Score(found.value, counted.signature)
+    counted: dict[str, Statistics] = {
+        name: TEXT_METRICS[name].statistics(outputs, corpus.references, target) for name in names
+    }
+    found = {name: bootstrap(each) for name, each in counted.items()}
+    scores = {name: Score(found[name].value, each.signature) for name, each in counted.items()}
     line: dict[str, Any] = {
         "pairs": len(corpus),
         "beams": translator.decode.beams,
-        "intervals": intervals,
+        "intervals": {name: [each.low, each.high] for name, each in found.items()},
     }
     if request.outputs is not None:
         good = sentence_scores(outputs, corpus.references, target)
@@ -148,9 +146,9 @@ def measure(
         ]
     if corpus.groups is not None:
         first = (*request.text_metrics, *metrics)[0]
-        line["groups"] = by_group(corpus, outputs, first, target)
+        line["groups"] = by_group(corpus.groups, counted[first])
     if request.by_length:
-        line["by_length"] = by_length(corpus, outputs, list(names), translator)
+        line["by_length"] = by_length(corpus.source, translator.source, counted)
     if request.timing:
         line["timing"] = {
             "sentences_per_second": len(translations) / seconds,
@@ -166,40 +164,29 @@ def measure(
         store_domain(translator.folder, domain)
     if (unusual := unusual_share(translator, corpus, translations)) is not None:
         line["unusual"] = unusual
-    watch = OutputMonitor(corpus.source, corpus.target)
     signed = signs(corpus.source, outputs, corpus.target)
     line["signs"] = signed._asdict()
-    if remarks := watch.remarks(signed):
+    if remarks := OutputMonitor(corpus.source, corpus.target).remarks(signed):
         line["remarks"] = list(remarks.values())
     return outputs, scores, line
 
 
-def by_group(
-    corpus: Corpus, outputs: Sequence[str], name: TextMetric, language: str
-) -> dict[str, float]:
+def by_group(groups: Sequence[str], counted: Statistics) -> dict[str, float]:
     """Score each kind of pair by one metric."""
-    assert corpus.groups is not None
     members: dict[str, list[int]] = {}
-    for index, group in enumerate(corpus.groups):
+    for index, group in enumerate(groups):
         members.setdefault(group, []).append(index)
-    return {
-        group: _score(name, corpus, outputs, chosen, language) for group, chosen in members.items()
-    }
+    return {group: _score(counted, chosen) for group, chosen in members.items()}
 
 
-def by_length(
-    corpus: Corpus, outputs: Sequence[str], names: Sequence[TextMetric], translator: Translator
-) -> dict[str, Any]:
+def by_length(sources: Sequence[str], language: str, counted: Mapping[str, Statistics]) -> Line:
     """Score sentences of like length by every metric."""
-    unit, bins = length_bins(corpus.source, translator.source)
+    unit, bins = length_bins(sources, language)
     return {
         "unit": unit,
         "bins": [
             {"first": each.first, "last": each.last, "pairs": len(each.members)}
-            | {
-                name: _score(name, corpus, outputs, each.members, translator.target)
-                for name in names
-            }
+            | {name: _score(statistics, each.members) for name, statistics in counted.items()}
             for each in bins
         ],
     }
@@ -213,20 +200,13 @@ def latency(translator: Translator, sources: Sequence[str]) -> dict[str, float]:
         began = time.perf_counter()
         translator.translate([sources[index]])
         milliseconds.append(1000 * (time.perf_counter() - began))
-    middle, slow = np.quantile(milliseconds, [0.5, 0.95])
-    return {
-        "alone": len(chosen),
-        "median_milliseconds": float(middle),
-        "p95_milliseconds": float(slow),
-    }
+    middle, slow = map(float, np.quantile(milliseconds, [0.5, 0.95]))
+    return {"alone": len(chosen), "median_milliseconds": middle, "p95_milliseconds": slow}
 
 
-def _score(
-    name: TextMetric, corpus: Corpus, outputs: Sequence[str], chosen: Sequence[int], language: str
-) -> float:
-    every = corpus.references
-    references = [every[index] for index in chosen]
-    return TEXT_METRICS[name]([outputs[index] for index in chosen], references, language).value
+def _score(counted: Statistics, chosen: Sequence[int]) -> float:
+    """Score some of the sentences whose statistics were counted."""
+    return counted.value(counted.rows[chosen].sum(axis=0))
 
 
 def evaluate(predictor: Translator, request: EvaluateRequest) -> dict[str, Any]:
@@ -259,16 +239,13 @@ def scorer(translator: Translator, request: HeadsRequest) -> Scorer:
     recipe = cast(TranslateRecipe, translator.folder.recipe)
     asked = EvaluateRequest(data=request.data, remote=request.remote, split=request.split)
     corpus, head = corpus_to_measure(recipe.data, asked)
-    chosen = evenly_spaced(len(corpus), request.limit)
-    sources = [corpus.source[n] for n in chosen]
-    references = [corpus.references[n] for n in chosen]
-    metric = recipe.evaluate.metrics[0]
+    chosen, metric = limited(corpus, request.limit), recipe.evaluate.metrics[0]
 
     def score() -> Statistics:
-        outputs = [best.text for best, *_ in translator.translate(sources, beams=1)]
-        return TEXT_METRICS[metric].statistics(outputs, references, translator.target)
+        outputs = [best.text for best, *_ in translator.translate(chosen.source, beams=1)]
+        return TEXT_METRICS[metric].statistics(outputs, chosen.references, translator.target)
 
-    return Scorer(f"{metric} (greedy)", head["data"], len(sources), score)
+    return Scorer(f"{metric} (greedy)", head["data"], len(chosen), score)
 
 
 def parity(reference: Translator, exported: Translator, request: ParityRequest) -> Parity:
@@ -282,12 +259,11 @@ def parity(reference: Translator, exported: Translator, request: ParityRequest) 
     name, sources, targets = _inputs(recipe.data, request)
     for each in (reference, exported):
         each.translate(sources[:1])  # the first is slower
-    few = range(len(sources))[:: max(1, len(sources) // SCORED)]
+    few = slice(None, None, max(1, len(sources) // SCORED))
 
     def difference(ours: list[str], _: list[str]) -> float:
         outputs = ours if targets is None else targets
-        pairs = [sources[n] for n in few], [outputs[n] for n in few]
-        return _difference(reference, exported, *pairs)
+        return _difference(reference, exported, sources[few], outputs[few])
 
     return compare_engines(
         reference,
@@ -309,11 +285,10 @@ def _inputs(data: PairData, request: ParityRequest) -> tuple[str, list[str], lis
     """Take texts from all over the data, with their translations."""
     if request.texts:
         return "texts given", list(request.texts), None
-    corpus, head = data_to_compare(
-        partial(corpus_to_measure, data), request, "pairs", or_texts=True
-    )
-    chosen = evenly_spaced(len(corpus), request.limit)
-    return head["data"], [corpus.source[n] for n in chosen], [corpus.target[n] for n in chosen]
+    read = partial(corpus_to_measure, data)
+    corpus, head = data_to_compare(read, request, "pairs", or_texts=True)
+    corpus = limited(corpus, request.limit)
+    return head["data"], corpus.source, corpus.target
 
 
 def _difference(
@@ -324,8 +299,7 @@ def _difference(
     Not by the largest score: of outputs that are certain, all scores are near 0.
     """
     end = special_ids(reference.model).end
-    texts = [reference.read_source(text).text for text in sources]
-    encoded = reference.tokenizers.source.encode(texts)
+    encoded = reference.tokenizers.source.encode([reference.read_source(t).text for t in sources])
     target = reference.tokenizers.target.encode(outputs)
     limit = reference.most  # longer ones are not translated either
     pairs = [

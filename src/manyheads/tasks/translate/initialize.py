@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from manyheads.data.tokenizers.marian_tokenizer import read_marian
-from manyheads.data.tokenizers.tokenizer import PairTokenizerConfig, Tokenizer
+from manyheads.data.tokenizers.tokenizer import Tokenizer
 from manyheads.errors import RecipeError
 from manyheads.files import write_atomically
 from manyheads.fit.inputs import start_record
@@ -87,16 +87,12 @@ def pretrained(recipe: Recipe, start: Start, *, shared: bool) -> list[Pretrained
 
 
 def start_vocabularies(
-    recipe: Recipe,
-    start: Start,
-    tokenizer: PairTokenizerConfig,
-    sources: Sequence[str],
-    targets: Sequence[str],
+    recipe: TranslateRecipe, start: Start, sources: Sequence[str], targets: Sequence[str]
 ) -> Vocabularies:
     """Take the vocabularies over from the models to start from; learn a missing one."""
-    theirs = {
-        each.side: each.tokenizer for each in pretrained(recipe, start, shared=tokenizer.shared)
-    }
+    tokenizer = recipe.tokenizer
+    models = pretrained(recipe, start, shared=tokenizer.shared)
+    theirs = {each.side: each.tokenizer for each in models}
     if tokenizer.shared:
         return {SHARED: next(iter(theirs.values()))}
     return {
@@ -142,9 +138,8 @@ def load_pretrained(
 def common_pieces(ours: Tokenizer, theirs: Tokenizer) -> tuple[list[int], list[int]]:
     """Return the ids of the pieces that two vocabularies share: in the one, and in the other."""
     known = {theirs.piece(token): token for token in range(len(theirs))}
-    pairs = [(token, known.get(ours.piece(token))) for token in range(len(ours))]
-    shared = [(token, other) for token, other in pairs if other is not None]
-    return [token for token, _ in shared], [other for _, other in shared]
+    shared = [token for token in range(len(ours)) if ours.piece(token) in known]
+    return shared, [known[ours.piece(token)] for token in shared]
 
 
 def _places(each: Pretrained, theirs: Collection[str], own: Collection[str]) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Bins of sentences by length, to report quality by sentence length."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -25,14 +26,9 @@ def length_bins(sources: Sequence[str], language: str) -> tuple[str, list[Bin]]:
         The unit: "words", or "characters" for languages without spaces; and the non-empty bins.
     """
     unit, limits = ("characters", CHARACTERS) if base(language) in UNSPACED else ("words", WORDS)
-    lengths = [len(text) if unit == "characters" else len(text.split()) for text in sources]
-    bins = []
-    for before, last in zip((0, *limits), (*limits, None), strict=True):
-        members = [
-            index
-            for index, length in enumerate(lengths)
-            if length > before and (last is None or length <= last)
-        ]
-        if members:
-            bins.append(Bin(before + 1, last, members))
-    return unit, bins
+    bins = [Bin(n + 1, last, []) for n, last in zip((0, *limits), (*limits, None), strict=True)]
+    for index, text in enumerate(sources):
+        length = len(text) if unit == "characters" else len(text.split())
+        if length:
+            bins[bisect_left(limits, length)].members.append(index)
+    return unit, [each for each in bins if each.members]

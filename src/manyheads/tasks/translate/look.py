@@ -9,7 +9,6 @@ from torch import Tensor
 from manyheads.asks.look_request import LookRequest
 from manyheads.generation.special_ids import special_ids
 from manyheads.generation.text_decoding import Translation
-from manyheads.generation.token_details import spans
 from manyheads.lens.labels import labels
 from manyheads.lens.measures.alignment_head import alignment_view
 from manyheads.lens.measures.token_losses import loss_table
@@ -51,7 +50,7 @@ def explain_text(
     chances = log_chances.exp()[0, :, 0].tolist()
     sources, targets = translator.tokenizers
     start = targets.piece(special_ids(translator.model).start)
-    source_spans = [*spans(sources, text), None]
+    given = translator.read_tokens(text)
     output_spans: list[Span | None] = [
         [token.begin, token.end] if token.begin < token.end else None
         for token in best.details or []
@@ -59,11 +58,11 @@ def explain_text(
     output_spans.append(None)
     view = text_view(
         seen.trace,
-        source=[sources.piece(token) for token in source[0].tolist()],
+        source=given.names,
         output=[targets.piece(token) for token in wanted[0].tolist()],
         probabilities=chances,
         start=start,
-        source_spans=source_spans,
+        source_spans=given.spans,
         output_spans=output_spans,
     )
     reading = Reading(
@@ -73,7 +72,7 @@ def explain_text(
         lambda ids: seen.model(ids, read.expand(len(ids), -1)),
         view.source,
         view.output,
-        source_spans,
+        given.spans,
         output_spans,
     )
     view = explained(view, reading, integrated=integrated)
@@ -107,7 +106,6 @@ def explain_text(
 def _steps(translator: Translator, search: Trace, best: Translation) -> list[StepView]:
     name = translator.tokenizers.target.piece
     tokens = [*best.tokens, *([special_ids(translator.model).end] if best.finished else [])]
-    steps = decoded(search, tokens)
     return [
         StepView(
             name(token),
@@ -115,7 +113,7 @@ def _steps(translator: Translator, search: Trace, best: Translation) -> list[Ste
             [(name(each.token), round(each.probability, 6)) for each in candidates],
         )
         for token, log_probability, candidates in zip(
-            tokens, best.token_log_probabilities, steps.candidates, strict=True
+            tokens, best.token_log_probabilities, decoded(search, tokens).candidates, strict=True
         )
     ]
 

@@ -58,9 +58,7 @@ class Translator(StoredTranslator, TextPredictor):
         """Split a source, its end included."""
         sources = self.tokenizers.source
         ids = [*sources.encode([text])[0], special_ids(self.model).end]
-        return TextInput(
-            ids, [sources.piece(token) for token in ids], [*spans(sources, text), None]
-        )
+        return TextInput(ids, list(map(sources.piece, ids)), [*spans(sources, text), None])
 
     def encode(self, tokens: Tensor) -> Tensor:
         """Read a source, and the start of a translation."""
@@ -69,13 +67,11 @@ class Translator(StoredTranslator, TextPredictor):
 
     def answers(self, texts: list[str] | tuple[str, ...]) -> list[str]:
         """Translate each text, and warn of what is to be noted."""
-        translations = self.translate(texts)
-        for number, (text, (best, *_)) in enumerate(zip(texts, translations, strict=True), 1):
+        found = [best for best, *_ in self.translate(texts)]
+        for number, (text, best) in enumerate(zip(texts, found, strict=True), 1):
             for note in self.notes(text, best):
                 warnings.warn(f"text {number}: {note}", InputWarning, stacklevel=3)
-        return [
-            same_end(text, best.text) for text, (best, *_) in zip(texts, translations, strict=True)
-        ]
+        return [same_end(text, best.text) for text, best in zip(texts, found, strict=True)]
 
     def respond(self, request: TranslateRequest) -> list[TranslateAnswer]:
         """Answer a request: one answer for each of its texts.
@@ -98,14 +94,9 @@ class Translator(StoredTranslator, TextPredictor):
         answers = []
         for text, best in zip(request.texts, translations, strict=True):
             n_best = tuple(_translated_text(each, text, request.prefix) for each in best)
-            notes = self.notes(text, best[0], options, searched=not request.prefix)
+            notes = tuple(self.notes(text, best[0], options, searched=not request.prefix)) or None
             answers.append(
-                TranslateAnswer(
-                    source=text,
-                    translation=n_best[0].text,
-                    n_best=n_best,
-                    notes=tuple(notes) or None,
-                )
+                TranslateAnswer(source=text, translation=n_best[0].text, n_best=n_best, notes=notes)
             )
         return answers
 

@@ -39,10 +39,9 @@ from manyheads.train.ranks import rank_and_world
 
 def prepare(recipe: TranslateRecipe, out: Path, say: Say) -> Prepared:
     """Read the corpora; learn the vocabulary, or take that of the run or of [start]."""
-    for name in recipe.evaluate.metrics:
-        # A missing package is found before training.
-        TEXT_METRICS[name](["text"], ["text"], recipe.data.target)
     language = recipe.data.target
+    for name in recipe.evaluate.metrics:
+        TEXT_METRICS[name](["text"], ["text"], language)  # finds a missing package before training
     corpus, valid = training_corpus(recipe.data, say), corpus_split("valid", recipe.data)
     general = read_corpus(recipe.data.general, recipe.data) if recipe.data.general else None
     reject_test_splits(corpus, valid, *([general] if general else []))
@@ -50,9 +49,8 @@ def prepare(recipe: TranslateRecipe, out: Path, say: Say) -> Prepared:
     general = limited(general, recipe.evaluate.limit) if general else None
     corpus = with_more_pairs(corpus, recipe.augment, recipe.data, recipe.seed)
     if recipe.augment.levels:  # the model is measured at the level that it is asked for
-        valid = replace(
-            valid, source=with_levels(valid.source, valid.target, recipe.seed, language)
-        )
+        tagged = with_levels(valid.source, valid.target, recipe.seed, language)
+        valid = replace(valid, source=tagged)
     theirs = foreign_vocabularies(recipe, out)
     vocabularies = theirs or load_vocabularies(out)
     if not vocabularies:
@@ -61,9 +59,7 @@ def prepare(recipe: TranslateRecipe, out: Path, say: Say) -> Prepared:
         sources, targets = corpus.sample(recipe.seed) if first else ([], [])
         if recipe.start is not None and recipe.start.vocabulary == "theirs":
             say("taking over the vocabulary of the models to start from")
-            vocabularies = start_vocabularies(
-                recipe, recipe.start, recipe.tokenizer, sources, targets
-            )
+            vocabularies = start_vocabularies(recipe, recipe.start, sources, targets)
         else:
             kind = "a vocabulary" if recipe.tokenizer.shared else "two vocabularies"
             which = "" if isinstance(corpus, Corpus) else "a sample of "
@@ -101,8 +97,7 @@ def prepare(recipe: TranslateRecipe, out: Path, say: Say) -> Prepared:
             f"train.max_length = {recipe.train.max_length} tokens"
         )
     if has_token_limit(config):  # or the validation data would be encoded for nothing
-        encoded = both.source.encode(valid.source)
-        longest = max(len(tokens) + 1 for tokens in encoded)  # with the end
+        longest = 1 + max(map(len, both.source.encode(valid.source)))  # with the end
         refuse_longer(config, longest, *(side.max() for side in task.lengths))
 
     def write_inputs(folder: Path) -> None:
@@ -114,9 +109,4 @@ def prepare(recipe: TranslateRecipe, out: Path, say: Say) -> Prepared:
             rows = zip(held_out.lines, held_out.source, held_out.target, strict=True)
             write_text(folder / HELD_OUT, "".join(f"{n}\t{s}\t{t}\n" for n, s, t in rows))
 
-    return Prepared(
-        task,
-        config,
-        write_inputs,
-        {"data": digest(*corpus.hashes, *valid.hashes)},
-    )
+    return Prepared(task, config, write_inputs, {"data": digest(*corpus.hashes, *valid.hashes)})

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from manyheads.data.batching.batches import pad
 from manyheads.errors import UsageError
 from manyheads.generation.special_ids import special_ids
 from manyheads.lens.measures.token_losses import loss_table
@@ -20,10 +19,8 @@ Pair = tuple[Tensor, Tensor]
 def teacher_forcing(translator: Translator, text: str, tokens: Sequence[int]) -> Pair:
     """Return ids of a source and of a translation with its start and end, (1, token) each."""
     ids = special_ids(translator.model)
-    device = next(translator.model.parameters()).device
     source = [*translator.tokenizers.source.encode([text])[0], ids.end]
-    target = [ids.start, *tokens, ids.end]
-    return pad([source], ids.pad).to(device), pad([target], ids.pad).to(device)
+    return translator.tensor(source), translator.tensor([ids.start, *tokens, ids.end])
 
 
 class Scored(NamedTuple):
@@ -45,11 +42,8 @@ def score_reference(translator: Translator, source: str, reference: str) -> Scor
     wanted = target[0, 1:]
     logits = translator.model(inputs, target[:, :-1])[0].double()
     chosen = logits.log_softmax(dim=-1).gather(1, wanted[:, None])[:, 0]
-    return Scored(
-        [targets.piece(token) for token in wanted.tolist()],
-        chosen.exp().tolist(),
-        math.log(logits.shape[-1]),
-    )
+    names = list(map(targets.piece, wanted.tolist()))
+    return Scored(names, chosen.exp().tolist(), math.log(logits.shape[-1]))
 
 
 def reference_figure(translator: Translator, source: str, reference: str) -> Figure:

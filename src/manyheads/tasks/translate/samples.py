@@ -63,12 +63,9 @@ class PairSamples(Samples):
 def some_pairs(corpus: Corpus | StreamedCorpus) -> Corpus:
     """Take some pairs; of a corpus on disk, one of each thousand from the front."""
     if isinstance(corpus, Corpus):
-        chosen = random_sample(len(corpus), TEXTS)
-        pairs = [(corpus.source[index], corpus.target[index]) for index in chosen]
-        numbers = [corpus.lines[i] if corpus.lines else i + corpus.first_line for i in chosen]
-    else:
-        found = list(islice(enumerate(corpus.pairs(), 1), 0, 1000 * TEXTS, 1000))
-        numbers, pairs = [number for number, _ in found], [pair for _, pair in found]
+        return corpus.select(random_sample(len(corpus), TEXTS))
+    found = list(islice(enumerate(corpus.pairs(), 1), 0, 1000 * TEXTS, 1000))
+    numbers, pairs = [number for number, _ in found], [pair for _, pair in found]
     return Corpus([s for s, _ in pairs], [t for _, t in pairs], corpus.origin, lines=numbers)
 
 

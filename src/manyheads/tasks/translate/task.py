@@ -87,16 +87,13 @@ class TranslateTask:
 
     def plan(self, epoch: int, rank: int = 0, world: int = 1) -> list[Indices]:
         """Bucket the pairs by the length of their best segmentation."""
-        source, target = self.lengths
-        buckets = length_buckets(
-            source, target, self.config.max_tokens, seed=self.seed, epoch=epoch
-        )
+        most = self.config.max_tokens
+        buckets = length_buckets(*self.lengths, most, seed=self.seed, epoch=epoch)
         return [self.kept[bucket] for bucket in rank_part(buckets, rank, world)]
 
     def load(self, epoch: int, batches: Sequence[Indices]) -> Iterator[TextBatch]:
         """Pad the planned batches; with sampling, of segmentations drawn for this epoch."""
-        drawn = self.sampling or self.noise
-        segment = self._sampler(epoch) if drawn else self.store.tokens
+        segment = self._sampler(epoch) if self.sampling or self.noise else self.store.tokens
         start, end, padding = self.ids.start, self.ids.end, self.ids.pad
         for indices in batches:
             sources, targets = segment(indices)
@@ -131,8 +128,7 @@ class TranslateTask:
         source, shifted = batch.source, batch.target[:, :-1]
         if self.config.r_drop:  # every pair twice, with different dropout
             source, shifted, real = (part.repeat(2, 1) for part in (source, shifted, real))
-        loss = model(source, shifted, real, readout)
-        return Loss(loss, len(targets), {})
+        return Loss(model(source, shifted, real, readout), len(targets), {})
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         """Translate the validation sources greedily, score and monitor the outputs."""
@@ -160,13 +156,12 @@ class TranslateTask:
         Timed are up to three batches of sources of similar length; the outputs of a batch are cut
         off halfway between the mean length of the right ones and the longest.
         """
-        sides = self.tokenizers.source, self.tokenizers.target
         both = [self.valid, *([self.general] if self.general is not None else [])]
         texts = [text for corpus in both for text in corpus.source]
         right = [text for corpus in both for text in corpus.target]
         source, target = (
             np.array([len(each) + 1 for each in side.encode(lines)])
-            for side, lines in zip(sides, (texts, right), strict=True)
+            for side, lines in zip(self.tokenizers, (texts, right), strict=True)
         )
         groups = np.array_split(source.argsort(), -(-len(source) // ROWS))
         chosen = [groups[number] for number in evenly_spaced(len(groups), 3)]

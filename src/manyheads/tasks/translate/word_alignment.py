@@ -10,23 +10,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from manyheads.data.batching.batches import pad
+from manyheads.data.batching.batches import length_batches, pad
 from manyheads.data.text.corpus import Corpus
 from manyheads.data.text.word_links import Link, exact_matches
 from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.generation.special_ids import special_ids
 from manyheads.generation.token_details import attention_over_source, spans
-from manyheads.lens.measures.alignment_head import (
-    AlignmentHead,
-    Chosen,
-    Errors,
-    Reference,
-    choose,
-    count,
-    fallback,
-    read,
-    readers,
-)
+from manyheads.lens.measures import alignment_head
+from manyheads.lens.measures.alignment_head import AlignmentHead, Chosen, Errors, Reference
 from manyheads.lens.measures.word_figures import tokens_of
 from manyheads.nn.recording.trace import LayerId
 from manyheads.project.alignment import Entry
@@ -48,7 +39,7 @@ def alignment_errors(
     sources: Sequence[str],
     outputs: Sequence[str],
     links: Sequence[Sequence[Link]],
-    candidates: Callable[[Mapping[int, Tensor]], Sequence[AlignmentHead]] = readers,
+    candidates: Callable[[Mapping[int, Tensor]], Sequence[AlignmentHead]] = alignment_head.readers,
     limit: int | None = None,
 ) -> dict[AlignmentHead, Errors]:
     """Count for every alignment head how many of the word links of each pair it misses.
@@ -60,22 +51,18 @@ def alignment_errors(
     ids = special_ids(model)
     device = next(model.parameters()).device
     linked = [row for row, found in enumerate(links) if found][:limit]
-    order = sorted(linked, key=lambda index: len(sources[index]))
-    for first in range(0, len(order), ROWS):
-        rows = order[first : first + ROWS]
+    for rows in length_batches(linked, lambda n: len(sources[n]), ROWS):
         encoded = tokenizers.source.encode([sources[row] for row in rows])
         source = pad([[*tokens, ids.end] for tokens in encoded], ids.pad).to(device)
         target = tokenizers.target.encode([outputs[row] for row in rows])
         maps = attention_over_source(model, source, target, start=ids.start, padding=ids.pad)
-        references = [
-            list(_references(tokenizers, sources[row], outputs[row], links[row])) for row in rows
-        ]
+        references = [list(_references(tokenizers, sources[n], outputs[n], links[n])) for n in rows]
         lengths = torch.tensor([len(tokens) for tokens in encoded])
         real = torch.arange(source.shape[1]) < lengths[:, None]  # the end is not counted
         for reader in candidates(maps):
-            weights = read(maps, reader).cpu().masked_fill(~real[:, None], -1.0)
+            weights = alignment_head.read(maps, reader).cpu().masked_fill(~real[:, None], -1.0)
             most = weights.argmax(dim=2).tolist()
-            each = [count(*pair) for pair in zip(most, references, strict=True)]
+            each = [alignment_head.count(*pair) for pair in zip(most, references, strict=True)]
             each.append(errors.get(reader, Errors(0, 0)))
             errors[reader] = Errors(*map(sum, zip(*each, strict=True)))
     return errors
@@ -105,10 +92,7 @@ def known_links(corpus: Corpus, outputs: Sequence[str]) -> Links:
     are the numbers and names that text and output both have once.
     """
     if corpus.links is None:
-        return [
-            exact_matches(source, output)
-            for source, output in zip(corpus.source, outputs, strict=True)
-        ]
+        return [exact_matches(*pair) for pair in zip(corpus.source, outputs, strict=True)]
     return [
         links if output == target else ()
         for links, output, target in zip(corpus.links, outputs, corpus.target, strict=True)
@@ -116,24 +100,18 @@ def known_links(corpus: Corpus, outputs: Sequence[str]) -> Links:
 
 
 def choose_reader(translator: Translator, corpus: Corpus, data: str) -> Entry | None:
-    """Choose by words of known origin in a corpus; None if there are too few of them.
+    """Choose by words of known origin in a corpus, called `data`; None if there are too few.
 
-    Args:
-        translator: whose attention is asked, over texts and their translations as they are given.
-        corpus: pairs.
-        data: what to call it.
+    Attention is asked over texts and their translations as they are given.
 
     Raises:
         UsageError: the model has no attention over the source.
     """
-    links = known_links(corpus, corpus.target)
-    sides = corpus.source, corpus.target
-    errors = alignment_errors(
-        translator.model, translator.tokenizers, *sides, links, readers, limit=TEXTS
-    )
+    sides, links = (corpus.source, corpus.target), known_links(corpus, corpus.target)
+    errors = alignment_errors(translator.model, translator.tokenizers, *sides, links, limit=TEXTS)
     if not errors or next(iter(errors.values())).of < LEAST:
         return None
-    best, usual = choose(errors), next(iter(errors))  # the rule is asked first
+    best, usual = alignment_head.choose(errors), next(iter(errors))  # the rule is asked first
     return Entry(
         layer=None if best.layer is None else best.layer + 1,
         head=None if best.head is None else best.head + 1,
@@ -161,12 +139,11 @@ def measured(
     ]
 
     def ask(maps: Mapping[int, Tensor]) -> list[AlignmentHead]:
-        return [fallback(maps) if chosen is None else chosen.reader]
+        return [alignment_head.fallback(maps) if chosen is None else chosen.reader]
 
+    sides = corpus.source, outputs
     found = {
-        name: alignment_errors(
-            translator.model, translator.tokenizers, corpus.source, outputs, part, ask
-        )
+        name: alignment_errors(translator.model, translator.tokenizers, *sides, part, ask)
         for name, part in (("words", links), ("numbers", numbers))
     }
     if not found["words"]:
