@@ -180,8 +180,7 @@ def _plan_hf(source: Source, architecture: str | None) -> _Plan:
 
 def _plan_google(source: Source, architecture: str | None) -> _Plan:
     # Their code squeezes images, and has no file that says otherwise; the origin is its name.
-    prepared = Prepared(asdict(HALF))
-    return _Plan(families.GOOGLE, {}, prepared, architecture or source.where.stem, [])
+    return _Plan(families.GOOGLE, {}, Prepared(asdict(HALF)), architecture or source.where.stem, [])
 
 
 PLANS = {
@@ -252,9 +251,8 @@ def _recipe(
     }
     if encodes:
         return EmbedRecipe(task="embed", data=ImageData(train=data, valid=data), **tables)
-    labelled = LabelledImageData(
-        train=data, valid=data, multi_label=problem == "multi_label_classification"
-    )
+    several = problem == "multi_label_classification"
+    labelled = LabelledImageData(train=data, valid=data, multi_label=several)
     return ClassifyRecipe(task="classify", data=labelled, **tables)
 
 
@@ -265,8 +263,7 @@ def _labels(about: Mapping[str, Any], classes: int) -> tuple[list[str], list[str
     if names is None and isinstance(inner, Mapping):
         names = inner.get("label_names")
     if names is None and isinstance(about.get("id2label"), Mapping):
-        numbered = about["id2label"]
-        names = [numbered.get(str(number)) for number in range(classes)]
+        names = [about["id2label"].get(str(number)) for number in range(classes)]
     numbers = [str(number) for number in range(classes)]
     if not isinstance(names, list) or len(names) != classes or None in names:
         return numbers, ["The names of the classes are not known: they are numbers, from 0."]

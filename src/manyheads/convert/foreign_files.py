@@ -17,7 +17,8 @@ from torch import Tensor
 from manyheads.errors import FolderError, NotFoundError, UsageError
 from manyheads.models.model_config import ModelConfig
 from manyheads.models.presets import build
-from manyheads.strict_json import dumps, loads
+from manyheads.project.folder import read_json
+from manyheads.strict_json import dumps
 from manyheads.train.model_tensors import restore
 
 PICKLED = {".pth", ".pt", ".bin"}
@@ -51,10 +52,10 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     except Exception as error:  # whatever reading a damaged file comes to
         if type(error).__name__ == "UnpicklingError":
             raise FolderError(
-                f"{path} holds more than tensors, or is damaged: {_first_line(error)} Objects in "
+                f"{path} holds more than tensors, or is damaged: {first_line(error)} Objects in "
                 "it could run code and are not read; ask for the weights as safetensors."
             ) from error
-        raise FolderError(f"{path} cannot be read: {_first_line(error)} Get it again.") from error
+        raise FolderError(f"{path} cannot be read: {first_line(error)} Get it again.") from error
 
 
 def _read_arrays(path: Path) -> dict[str, Tensor]:
@@ -83,9 +84,11 @@ def _unwrapped(loaded: Any) -> dict[str, Tensor]:
     return tensors
 
 
-def _first_line(error: Exception) -> str:
-    text = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
-    return f"{text}."
+def first_line(error: Exception) -> str:
+    """Return the first line of a message, or the kind of error if it has none, as a sentence."""
+    if isinstance(error, ValidationError):
+        return f"{error.errors()[0]['msg']}."
+    return (str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__) + "."
 
 
 @contextmanager
@@ -98,14 +101,9 @@ def misfits(where: Path) -> Iterator[None]:
     try:
         yield
     except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
-        reason = (
-            f"{error.errors()[0]['msg']}."
-            if isinstance(error, ValidationError)
-            else _first_line(error)
-        )
         raise FolderError(
-            f"The tensors of {where} do not go together, or not with its config.json: {reason} "
-            "Get the files again."
+            f"The tensors of {where} do not go together, or not with its config.json: "
+            f"{first_line(error)} Get the files again."
         ) from error
 
 
@@ -138,10 +136,7 @@ def read_table(path: Path) -> dict[str, Any]:
     Raises:
         FolderError: it is missing, damaged, or something else.
     """
-    try:
-        value = loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise FolderError(f"{path} cannot be read: {error}. Get the folder again.") from error
+    value = read_json(path, "Get the folder again.")
     if not isinstance(value, dict):
         raise FolderError(f"{path} is not a table of keys and values. Get the folder again.")
     level: list[Any] = [value]
@@ -159,9 +154,8 @@ def read_table(path: Path) -> dict[str, Any]:
 
 def read_license(folder: Path) -> str | None:
     """Read the licence from the head of the model's card."""
-    path = folder / "README.md"
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        text = (folder / "README.md").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
     head = re.match(r"---\n(.*?)\n---", text, re.S)

@@ -13,6 +13,7 @@ from typing import Any, cast
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+from manyheads.convert.foreign_files import first_line
 from manyheads.errors import DataError, ManyheadsError, NotFoundError, UsageError, optional_import
 from manyheads.project.hub_name import read_hub_name
 from manyheads.project.lock import locked
@@ -124,10 +125,10 @@ class Repository:
                 "fetch the model. From then on no network is needed."
             ) from None
         except Exception as error:  # no network, a server that fails, a full disk
-            reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
             raise DataError(
                 f"{self.name} is not on this machine, and could not be fetched from {page}: "
-                f"{reason}. Check the network and try again: a download goes on where it stopped."
+                f"{first_line(error)} Check the network and try again: a download goes on where it "
+                "stopped."
             ) from error
 
 

@@ -28,11 +28,10 @@ def fetch_model(name: str) -> Path:
     with opened(name) as source:
         if not folder.is_dir():  # another process may have made it meanwhile
             library = families.check(source.about)
-            made = (
-                from_marian(source, folder)
-                if library == "marian"
-                else from_images(library, source, folder)
-            )
-            for remark in made.remarks:
+            if library == "marian":
+                remarks = from_marian(source, folder).remarks
+            else:
+                remarks = from_images(library, source, folder).remarks
+            for remark in remarks:
                 LOG.warning("%s: %s", name, remark)
     return folder

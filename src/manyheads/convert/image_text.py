@@ -15,16 +15,7 @@ from manyheads.convert.foreign_files import check_fit, find_table, misfits
 from manyheads.convert.preprocessing import from_transformers, preprocessing
 from manyheads.convert.search_settings import read_search
 from manyheads.convert.sources import Source, assumed, nearest_preset
-from manyheads.data.tokenizers.hub_tokenizers import (
-    FAST,
-    SIGLIP,
-    XLM,
-    HubTokenizer,
-    SiglipTokenizer,
-    byte_pairs,
-    clip_byte_pairs,
-    read_tokenizer,
-)
+from manyheads.data.tokenizers import hub_tokenizers as hub
 from manyheads.data.tokenizers.marian_tokenizer import read_vocabulary
 from manyheads.errors import FolderError, UsageError
 from manyheads.files import write_atomically
@@ -42,7 +33,7 @@ from manyheads.tasks.match.recipe import MatchData, MatchRecipe
 
 FOLDER = "hf"  # of a converted model: the tokenizer
 UNLIMITED = "ours ends a text at 128 tokens"
-TokenizerOfHub = HubTokenizer | SiglipTokenizer
+TokenizerOfHub = hub.HubTokenizer | hub.SiglipTokenizer
 
 
 @dataclass(frozen=True)
@@ -75,8 +66,7 @@ def is_image_text(source: Source) -> bool:
     if not isinstance(about.get("model_type"), str) or not families.has_texts(about):
         return False
     if source.revision is not None:
-        kind = about.get("encoder", about)["model_type"]
-        from_transformers(source.processor, kind, source.where)
+        from_transformers(source.processor, about.get("encoder", about)["model_type"], source.where)
         _read_tokens(source.where)
     captions = about["model_type"] == "vision-encoder-decoder"
     return captions or any(name.startswith("text_model.") for name in source.tensors)
@@ -200,29 +190,28 @@ def _read_tokens(folder: Path) -> _Tokens:
         for key, name in settings.items()
         if key.endswith("_token") and isinstance(name, str | dict)
     ]
+    file = hub.FAST
     # SigLIP's own steps before its sentencepiece model are in no tokenizer.json.
     if kind == "SiglipTokenizer" and (folder / "spiece.model").is_file():
-        return _made(SIGLIP, (folder / "spiece.model").read_bytes(), settings)
-    if (folder / FAST).is_file():
-        return _made(FAST, (folder / FAST).read_bytes(), settings)
-    if (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
-        vocabulary = read_vocabulary(folder / "vocab.json")
-        merges = _text(folder / "merges.txt")
+        file, content = hub.SIGLIP, (folder / "spiece.model").read_bytes()
+    elif (folder / hub.FAST).is_file():
+        content = (folder / hub.FAST).read_bytes()
+    elif (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
+        vocabulary, merges = read_vocabulary(folder / "vocab.json"), _text(folder / "merges.txt")
         if kind.startswith("CLIP"):
-            return _made(FAST, clip_byte_pairs(vocabulary, merges, special), settings)
-        spaced = settings.get("add_prefix_space") is True
-        return _made(FAST, byte_pairs(vocabulary, merges, special, prefix_space=spaced), settings)
-    if (folder / "sentencepiece.bpe.model").is_file():
-        return _made(XLM, (folder / "sentencepiece.bpe.model").read_bytes(), settings)
-    raise FolderError(
-        f"{folder} has no tokenizer that is understood: looked for {FAST}, vocab.json with "
-        "merges.txt, spiece.model of SigLIP, and sentencepiece.bpe.model. Get the whole folder "
-        "again."
-    )
-
-
-def _made(file: str, content: bytes, settings: dict[str, Any]) -> _Tokens:
-    return _Tokens(read_tokenizer(file, content), file, content, settings)
+            content = hub.clip_byte_pairs(vocabulary, merges, special)
+        else:
+            spaced = settings.get("add_prefix_space") is True
+            content = hub.byte_pairs(vocabulary, merges, special, prefix_space=spaced)
+    elif (folder / "sentencepiece.bpe.model").is_file():
+        file, content = hub.XLM, (folder / "sentencepiece.bpe.model").read_bytes()
+    else:
+        raise FolderError(
+            f"{folder} has no tokenizer that is understood: looked for {hub.FAST}, vocab.json with "
+            "merges.txt, spiece.model of SigLIP, and sentencepiece.bpe.model. Get the whole folder "
+            "again."
+        )
+    return _Tokens(hub.read_tokenizer(file, content), file, content, settings)
 
 
 def _text(path: Path) -> str:

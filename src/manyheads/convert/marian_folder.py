@@ -197,8 +197,7 @@ def _compare(
     )
 
     def run(model: nn.Module, source: Tensor, target: Tensor, start: int) -> Tensor:
-        found: Tensor = model(source, nn.functional.pad(target, (1, 0), value=start))
-        return found
+        return model(source, nn.functional.pad(target, (1, 0), value=start))
 
     with torch.inference_mode():
         logits = run(ours.model(), source, target, own.start)[..., targets]

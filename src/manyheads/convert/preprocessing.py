@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 from annotated_types import Ge, Gt, Le, Len
+from PIL.Image import Resampling
 from pydantic import BaseModel, ConfigDict, FiniteFloat, TypeAdapter, ValidationError
 
 from manyheads.data.images.image_set import Interpolation, Mode, Preprocessing
@@ -84,10 +85,6 @@ USUAL: dict[str, tuple[str, dict[str, Any]]] = {
     kind: (settings.pop("class"), settings) for kind, settings in TABLES["models"].items()
 }
 ENDINGS = ("ImageProcessorFast", "ImageProcessorPil", "ImageProcessor", "FeatureExtractor")
-# Pillow's numbers for its ways to resize.
-RESAMPLE: tuple[Interpolation, ...] = (
-    *("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming"),
-)
 
 
 def from_transformers(settings: Mapping[str, Any] | None, kind: str, where: Path) -> Prepared:
@@ -107,7 +104,7 @@ def from_transformers(settings: Mapping[str, Any] | None, kind: str, where: Path
         raise _refusal(where, "do_resize", read.do_resize, "images would keep their sizes")
     if read.do_pad and processor != "ConvNext" and read.pad_size is not None:
         raise _refusal(where, "pad_size", read.pad_size, "images are never padded")
-    image = {"interpolation": RESAMPLE[read.resample], "crop_rounding": "down"}
+    image = {"interpolation": Resampling(read.resample).name.lower(), "crop_rounding": "down"}
     geometry = _warped if processor == "ConvNext" else _resized
     prepared = geometry(read, where)
     image |= prepared.image | _values(read)

@@ -134,11 +134,8 @@ def _read(load: Load, folder: Path, origin: str, revision: str | None = None) ->
 
 def _read_processor(folder: Path) -> dict[str, Any] | None:
     """Read how images are prepared, as Hugging Face looks for it; None if nothing says it."""
-    both = find_table(folder / "processor_config.json")
-    nested = (both or {}).get("image_processor")
-    if isinstance(nested, dict):
-        return nested
-    return find_table(folder / "preprocessor_config.json")
+    nested = (find_table(folder / "processor_config.json") or {}).get("image_processor")
+    return nested if isinstance(nested, dict) else find_table(folder / "preprocessor_config.json")
 
 
 def nearest_preset(config: ModelConfig) -> str:

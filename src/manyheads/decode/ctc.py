@@ -5,6 +5,8 @@ columns stands for a sequence, and the probability of a sequence is the sum over
 """
 
 import math
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -28,14 +30,10 @@ def best_path(log_probabilities: Float[Tensor, "column vocabulary"], blank: int)
     values, best = (each.tolist() for each in log_probabilities.max(dim=-1))
     ids: list[int] = []
     logs: list[float] = []
-    before = blank
-    for id, value in zip(best, values, strict=True):
-        if id != blank and id == before:
-            logs[-1] = max(logs[-1], value)
-        elif id != blank:
+    for id, columns in groupby(zip(best, values, strict=True), itemgetter(0)):
+        if id != blank:
             ids.append(id)
-            logs.append(value)
-        before = id
+            logs.append(max(value for _, value in columns))
     return CtcResult(tuple(ids), tuple(map(math.exp, logs)), sum(values))
 
 
@@ -59,30 +57,25 @@ def prefix_search(
     The paths of a prefix are added up (Hannun et al. 2014, "First-Pass Large Vocabulary Continuous
     Speech Recognition using Bi-Directional Recurrent DNNs", algorithm 1, without a language model).
     """
-    table = log_probabilities.double().numpy()
     kept: dict[tuple[int, ...], _Prefix] = {(): _Prefix(to_blank=0.0)}
-    for column in table:
+    for column in log_probabilities.double().numpy():
         likely = np.flatnonzero(column > RARE)
-        likely = likely[np.argsort(-column[likely])][: beams + 1].tolist()
+        likely = likely[np.argsort(-column[likely])][: beams + 1]
+        likely = likely[likely != blank].tolist()
         grown: dict[tuple[int, ...], _Prefix] = {}
         for ids, prefix in kept.items():
             score = prefix.score
             _put(grown, ids, prefix.columns, to_blank=score + float(column[blank]))
             for id in likely:
                 value = float(column[id])
-                if id == blank:
-                    continue
+                before = score
                 if ids and id == ids[-1]:
                     columns = (*prefix.columns[:-1], max(prefix.columns[-1], value))
                     _put(grown, ids, columns, to_id=prefix.to_id + value)
-                    # Twice the same id takes a blank between.
-                    score_of_new = prefix.to_blank
-                else:
-                    score_of_new = score
-                _put(grown, (*ids, id), (*prefix.columns, value), to_id=score_of_new + value)
+                    before = prefix.to_blank  # twice the same id takes a blank between
+                _put(grown, (*ids, id), (*prefix.columns, value), to_id=before + value)
         possible = [entry for entry in grown.items() if entry[1].score > NEVER]
-        ranked = sorted(possible, key=lambda entry: -entry[1].score)
-        kept = dict(ranked[:beams])
+        kept = dict(sorted(possible, key=lambda entry: -entry[1].score)[:beams])
     return [
         CtcResult(ids, tuple(map(math.exp, prefix.columns)), prefix.score)
         for ids, prefix in kept.items()

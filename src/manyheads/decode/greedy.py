@@ -51,9 +51,8 @@ def greedy_search(
         best, tokens = _argmax(log_probabilities)
         prefixes = torch.cat((prefixes, tokens[..., None]), dim=2)
         stay = []
-        for row, (sentence, token, value) in enumerate(
-            zip(alive, tokens[:, 0].tolist(), best[:, 0].tolist(), strict=True)
-        ):
+        taken = zip(alive, tokens[:, 0].tolist(), best[:, 0].tolist(), strict=True)
+        for row, (sentence, token, value) in enumerate(taken):
             if sentence in over:
                 continue
             total[sentence] += value

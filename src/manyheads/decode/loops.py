@@ -38,10 +38,8 @@ class StopLoops:
             windows = prefixes[rows][..., -(most + PERIOD) :].unfold(2, most, 1)
             loops = (windows[..., :-1, :] == windows[..., -1:, :]).all(dim=-1).any(dim=-1)
             if loops.any():
-                chosen = scores[rows]
-                ends = chosen[..., self.end].clone()
-                chosen = chosen.masked_fill(loops[..., None], -torch.inf)
-                chosen[..., self.end] = ends
+                chosen = scores[rows].masked_fill(loops[..., None], -torch.inf)
+                chosen[..., self.end] = scores[rows, :, self.end]
                 scores[rows] = chosen
         return scores
 

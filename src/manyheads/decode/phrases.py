@@ -217,9 +217,8 @@ def share_out(beams: int, waiting: Sequence[int]) -> list[int]:
     Shares are equal, with the rest for the last bank, which has met most. What a bank cannot use
     goes to the one below, and what is left at the lowest to the highest that can.
     """
-    share, rest = divmod(beams, len(waiting))
+    share, spare = divmod(beams, len(waiting))
     slots = [share] * len(waiting)
-    spare = rest
     for bank in reversed(range(len(slots))):
         offered = slots[bank] + spare
         slots[bank] = min(offered, waiting[bank])

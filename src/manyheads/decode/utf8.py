@@ -109,9 +109,8 @@ class WholeCharacters:
         tables = _tables(self.byte_tokens, self.banned, scores.shape[-1], scores.device)
         state = _state(tables, prefixes)
         if state is None:
-            return self._between(
-                tables, self._others(scores, prefixes, sentences), prefixes, sentences
-            )
+            scores = self._others(scores, prefixes, sentences)
+            return self._between(tables, scores, prefixes, sentences)
         inside = state > 0
         wrong = tables.after[state[inside]] < 0
         kept = scores[inside].masked_fill(wrong, -torch.inf)

@@ -12,17 +12,18 @@ from dataclasses import dataclass, field
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from manyheads.errors import UsageError
 from manyheads.models.components import POSITIONS, FeedForwardName, Norm, TokenPositions
 from manyheads.models.encoder_decoder import DecoderConfig, EncoderDecoder, decoder
 from manyheads.models.exported_graphs import GraphInput, images_input
-from manyheads.models.image_features import check_features, feature_encoder, feature_tokens
+from manyheads.models.image_features import feature_encoder, feature_tokens
 from manyheads.models.model_config import ImageConfig
 from manyheads.models.sized_tables import SizedTable
 from manyheads.models.vit import VitConfig
 from manyheads.nn.layers import initial_weights as initial
 from manyheads.nn.layers.dropout import Dropout
 from manyheads.nn.layers.linear import Linear
-from manyheads.nn.layers.output_head import OutputFn, logits
+from manyheads.nn.layers.output_head import OutputFn, logits, output_layer
 from manyheads.nn.recording.tracking import track_memory
 from manyheads.nn.shapes import Images, Mask, Tokens
 
@@ -55,7 +56,12 @@ class CaptionerConfig(DecoderConfig):
         return self.dim if self.bridge else self.image.feature_dim
 
     def __post_init__(self) -> None:
-        check_features(self.image)
+        if not self.image.feature_dim:
+            raise UsageError(
+                f"{type(self.image).__name__} has no features for parts of an image: choose an "
+                "encoder with tokens or a feature map, such as vit-ti, cct-7/3x2, swin-t or "
+                "resnet-18."
+            )
 
     @property
     def sized_tables(self) -> Mapping[str, SizedTable]:
@@ -80,9 +86,7 @@ class Captioner(EncoderDecoder[CaptionerConfig]):
         super().__init__()
         self.config = config
         self.target_embedding = nn.Embedding(config.vocabulary, config.dim, padding_idx=config.pad)
-        self.output = Linear(config.dim, config.vocabulary, bias=config.output_bias)
-        if config.tied:
-            self.output.weight = self.target_embedding.weight
+        self.output = output_layer(self.target_embedding, tied=config.tied, bias=config.output_bias)
         self.positions = POSITIONS[config.positions](config.max_length, config.dim)
         self.embedding_norm = (
             nn.LayerNorm(config.dim, eps=config.norm_eps)
@@ -127,8 +131,7 @@ class Captioner(EncoderDecoder[CaptionerConfig]):
 
     def place(self, x: Tokens, first: int = 0) -> Tokens:
         """Add positions, then the norm behind them, if there is one."""
-        placed: Tensor = self.embedding_norm(super().place(x, first))
-        return placed
+        return self.embedding_norm(super().place(x, first))
 
     def memory_mask(self, source: Images) -> Mask | None:
         """Nothing of an image is padding."""

@@ -92,13 +92,9 @@ class CausalLanguageModel(LanguageModel):
         config = self.config
         check_prompts(source, config.pad)
         rows, length = source.shape
+        shape = (rows, config.heads, length + max_length, config.dim // config.heads)
         like = self.embedding.weight
-        caches = [
-            KeyValueCache.empty(
-                rows, config.heads, length + max_length, config.dim // config.heads, like
-            )
-            for _ in self.encoder.blocks
-        ]
+        caches = [KeyValueCache.empty(*shape, like) for _ in self.encoder.blocks]
         x, caches = self.extend(source, caches)
         ready = F.log_softmax(self.output(x[:, -1]).float(), dim=-1)
         each = torch.arange(rows, device=source.device).repeat_interleave(beams)

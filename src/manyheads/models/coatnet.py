@@ -92,10 +92,8 @@ class CoatnetConfig(ImageConfig):
     @property
     def grids(self) -> list[Grid]:
         """Rows and columns of each stage: the stem and each stage halve them, rounded up."""
-        return [
-            (-(-self.height // 2 ** (stage + 2)), -(-self.width // 2 ** (stage + 2)))
-            for stage in range(len(self.dims))
-        ]
+        steps = [2 ** (stage + 2) for stage in range(len(self.dims))]  # pixels a token
+        return [(-(-self.height // step), -(-self.width // step)) for step in steps]
 
     @property
     def sized_tables(self) -> Mapping[str, SizedTable]:

@@ -9,7 +9,6 @@ from torch import nn
 
 from manyheads.errors import nearest
 from manyheads.nn.attention.attention import MultiHeadAttention
-from manyheads.nn.attention.rotary import Rotary, Rotate, unrotated
 from manyheads.nn.layers.feedforward import FeedForward, GatedFeedForward, QuickGELU
 from manyheads.nn.layers.positions import (
     LearnedPositions,
@@ -39,7 +38,7 @@ POSITIONS: dict[str, type[nn.Module]] = {
     "sinusoidal-halves": SinusoidalHalfPositions,
     "learned": LearnedPositions,
     "none": NoPositions,
-    "rotary": NoPositions,  # nothing is added to vectors: see `rotation`
+    "rotary": NoPositions,  # nothing is added to vectors: see `text_encoder.self_attention`
 }
 ATTENTIONS: dict[str, type[MultiHeadAttention]] = {"softmax": MultiHeadAttention}
 
@@ -99,18 +98,12 @@ def modules_of_parts(config: object, changes: Mapping[str, object]) -> list[str]
     """Name the modules of the parts that a Config names, with a recipe's changes of it."""
     named = ((ATTENTIONS, "attention"), (POSITIONS, "positions"))
     names = [(table, changes.get(key, getattr(config, key, None))) for table, key in named]
-    parts = [table.get(str(name)) for table, name in names]
-    return [part.__module__ for part in parts if part is not None]
+    return [table[str(name)].__module__ for table, name in names if str(name) in table]
 
 
 def final_norm(norm: Norm, dim: int, eps: float) -> nn.Module:
     """Build the norm after a stack: pre-norm blocks leave their sum unnormalised."""
     return nn.LayerNorm(dim, eps=eps) if norm == "pre" else nn.Identity()
-
-
-def rotation(positions: TokenPositions, length: int, size: int) -> Rotate:
-    """Return the rotation of queries and keys for heads of this size; none unless rotary."""
-    return Rotary(length, size) if positions == "rotary" else unrotated
 
 
 def feedforward(

@@ -107,9 +107,7 @@ class Cvt(nn.Module):
         super().__init__()
         self.config = config
         rates = stage_decay(config.drop_path, config.layers)
-        self.stages = nn.ModuleList(
-            CvtStage(config, stage, each) for stage, each in enumerate(rates)
-        )
+        self.stages = nn.ModuleList(CvtStage(config, n, each) for n, each in enumerate(rates))
         self.norm = nn.LayerNorm(config.dims[-1], eps=config.norm_eps)
         self.head = Head(config.dims[-1], config.classes)
         initial.truncated(self)

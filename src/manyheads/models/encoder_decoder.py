@@ -107,15 +107,11 @@ class DecoderConfig(TextBlockConfig):
 
 def decoder(config: DecoderConfig) -> Decoder:
     """Build the decoder stack."""
+    width, rate = config.source_dim, config.attention_dropout
     blocks = [
         DecoderBlock(
             self_attention(config),
-            MultiHeadAttention(
-                config.dim,
-                config.heads,
-                source_dim=config.source_dim,
-                dropout=config.attention_dropout,
-            ),
+            MultiHeadAttention(config.dim, config.heads, source_dim=width, dropout=rate),
             block_feedforward(config),
             residual(config),
         )
@@ -186,11 +182,8 @@ class EncoderDecoder(nn.Module, Generic[C]):
         """Encode the sources once and allocate room for max_length tokens a beam."""
         memory = self.encode(source)
         config = self.config
-        rows, size = len(source) * beams, config.dim // config.heads
-        caches = [
-            KeyValueCache.empty(rows, config.heads, max_length, size, memory)
-            for _ in self.decoder.blocks
-        ]
+        shape = (len(source) * beams, config.heads, max_length, config.dim // config.heads)
+        caches = [KeyValueCache.empty(*shape, memory) for _ in self.decoder.blocks]
         sources = self.decoder.project(memory)
         return DecoderState(sources, self.memory_mask(source), caches, beams)
 
@@ -230,12 +223,10 @@ class EncoderDecoder(nn.Module, Generic[C]):
     def keep(self, state: DecoderState, sentences: Kept) -> DecoderState:
         """Drop all sentences but these, with their beams."""
         rows = rows_of_sentences(sentences, state.beams)
-        return DecoderState(
-            [source.select(sentences) for source in state.sources],
-            None if state.source_mask is None else state.source_mask[sentences],
-            [cache.select(rows) for cache in state.caches],
-            state.beams,
-        )
+        sources = [source.select(sentences) for source in state.sources]
+        mask = None if state.source_mask is None else state.source_mask[sentences]
+        caches = [cache.select(rows) for cache in state.caches]
+        return DecoderState(sources, mask, caches, state.beams)
 
     def embed(self, embedding: nn.Embedding, tokens: TokenIds) -> Tokens:
         """Look up token vectors."""
@@ -245,8 +236,7 @@ class EncoderDecoder(nn.Module, Generic[C]):
 
     def place(self, x: Tokens, first: int = 0) -> Tokens:
         """Add the positions first, first + 1, ... to token vectors."""
-        placed: Tensor = self.positions(x, first=first)
-        return placed
+        return self.positions(x, first=first)
 
 
 class ReadGraph(nn.Module):

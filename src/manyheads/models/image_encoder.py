@@ -86,22 +86,17 @@ class ImageEncoderConfig(ImageConfig):
 
 def build_pool(config: ImageEncoderConfig) -> ClassToken | MeanPool:
     """Build what turns the tokens of an image into one vector."""
+    heads, registers = config.heads, config.registers
     if config.pool == "map":
-        return AttentionPool(
-            config.dim,
-            config.heads,
-            registers=config.registers,
-            feedforward=block_feedforward(config),
-            eps=config.norm_eps,
-        )
-    return POOLS[config.pool](config.dim, config.heads, registers=config.registers)
+        own, eps = block_feedforward(config), config.norm_eps
+        return AttentionPool(config.dim, heads, registers=registers, feedforward=own, eps=eps)
+    return POOLS[config.pool](config.dim, heads, registers=registers)
 
 
 def grid_positions(config: ImageEncoderConfig, extra: int) -> NoGridPositions:
     """Build the positions of a grid of tokens behind `extra` tokens."""
-    return POSITIONS[config.positions](
-        config.grid, extra, config.dim, std=config.position_std, heads=config.heads
-    )
+    part = POSITIONS[config.positions]
+    return part(config.grid, extra, config.dim, std=config.position_std, heads=config.heads)
 
 
 def block_feedforward(config: ImageEncoderConfig) -> FeedForward | GatedFeedForward:

@@ -6,24 +6,10 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from manyheads.errors import UsageError
 from manyheads.models.image_encoder import POOLS
 from manyheads.models.model_config import ImageConfig
 from manyheads.nn.blocks.pool import MeanPool
 from manyheads.nn.shapes import FeatureMap, Tokens
-
-
-def check_features(config: ImageConfig) -> None:
-    """Refuse an image model without features for parts of an image.
-
-    Raises:
-        UsageError: it gives one vector for the whole image.
-    """
-    if not config.feature_dim:
-        raise UsageError(
-            f"{type(config).__name__} has no features for parts of an image: choose an encoder "
-            "with tokens or a feature map, such as vit-ti, cct-7/3x2, swin-t or resnet-18."
-        )
 
 
 def feature_encoder(config: ImageConfig) -> Any:

@@ -10,8 +10,7 @@ from manyheads.models.components import POSITIONS
 from manyheads.models.text_encoder import TextEncoderConfig, text_encoder
 from manyheads.nn.layers import initial_weights as initial
 from manyheads.nn.layers.dropout import Dropout
-from manyheads.nn.layers.linear import Linear
-from manyheads.nn.layers.output_head import OutputFn, logits
+from manyheads.nn.layers.output_head import OutputFn, logits, output_layer
 from manyheads.nn.recording.tracking import start_text
 from manyheads.nn.shapes import ChosenTokens, Mask, TokenIds, Tokens, check_ids
 
@@ -37,8 +36,7 @@ class LanguageModel(nn.Module):
         super().__init__()
         self.config = config
         self.embedding = nn.Embedding(config.vocabulary, config.dim, padding_idx=config.pad)
-        self.output = Linear(config.dim, config.vocabulary, bias=False)
-        self.output.weight = self.embedding.weight
+        self.output = output_layer(self.embedding, tied=True)
         self.positions = POSITIONS[config.positions](config.max_length, config.dim)
         self.dropout = Dropout(config.dropout)
         self.scale = math.sqrt(config.dim)

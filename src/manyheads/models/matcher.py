@@ -82,14 +82,11 @@ class MatcherConfig(TextEncoderConfig):
 
     def graphs(self, model: Any) -> Sequence[Graph]:
         """Two graphs: the towers, from images and from ids to unit vectors."""
-        image = self.image
-        images = images_input(image.channels, image.height, image.width)
-        limits = {"tokens": self.max_length}
+        images = images_input(self.image.channels, self.image.height, self.image.width)
+        texts, limits = tokens_input(), {"tokens": self.max_length}
         return (
             Graph("images", Tower(model.encode_images, model), (images,), ("vectors",)),
-            Graph(
-                "texts", Tower(model.encode_texts, model), (tokens_input(),), ("vectors",), limits
-            ),
+            Graph("texts", Tower(model.encode_texts, model), (texts,), ("vectors",), limits),
         )
 
     def build(self) -> "Matcher":

@@ -39,16 +39,12 @@ class Mlp(nn.Module):
         super().__init__()
         self.config = config
         sizes = (config.channels * config.height * config.width, *config.hidden_sizes)
-        self.layers = nn.Sequential(
-            *(
-                nn.Sequential(
-                    Linear(inputs, outputs),
-                    ACTIVATIONS[config.activation](),
-                    Dropout(config.dropout),
-                )
-                for inputs, outputs in pairwise(sizes)
-            )
+        activation = ACTIVATIONS[config.activation]
+        layers = (
+            nn.Sequential(Linear(inputs, outputs), activation(), Dropout(config.dropout))
+            for inputs, outputs in pairwise(sizes)
         )
+        self.layers = nn.Sequential(*layers)
         self.head = Head(sizes[-1], config.classes)
         self.reset_parameters()
 

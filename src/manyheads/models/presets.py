@@ -26,8 +26,7 @@ def _made(stored: dict[str, Any]) -> ModelConfig:
             changes[key] = tuple(value)
         elif isinstance(value, dict):
             changes[key] = _made(value)
-    made: ModelConfig = getattr(import_module(f"manyheads.models.{module}"), name)(**changes)
-    return made
+    return getattr(import_module(f"manyheads.models.{module}"), name)(**changes)
 
 
 class _Presets(UserDict[str, Any]):

@@ -26,9 +26,8 @@ from manyheads.nn.attention.recurrent_attention import (
 from manyheads.nn.editing.seam import at_step
 from manyheads.nn.layers import initial_weights as initial
 from manyheads.nn.layers.dropout import Dropout
-from manyheads.nn.layers.linear import Linear
 from manyheads.nn.layers.masks import padding_mask
-from manyheads.nn.layers.output_head import OutputFn, logits
+from manyheads.nn.layers.output_head import OutputFn, logits, output_layer
 from manyheads.nn.recording.trace import LayerId
 from manyheads.nn.rnn import CELLS, CellName, Recurrent, RecurrentStack, State
 from manyheads.nn.shapes import (
@@ -100,22 +99,15 @@ class Seq2Seq(nn.Module):
     def __init__(self, config: Seq2SeqConfig) -> None:
         super().__init__()
         self.config = config
-        targets = config.target_vocabulary or config.vocabulary
-        self.embedding = nn.Embedding(config.vocabulary, config.dim, padding_idx=config.pad)
-        self.target_embedding = (
-            self.embedding
-            if config.tied and config.target_vocabulary is None
-            else nn.Embedding(targets, config.dim, padding_idx=config.pad)
-        )
-        self.output = Linear(config.dim, targets, bias=False)
-        if config.tied:
-            self.output.weight = self.target_embedding.weight
+        pad, targets = config.pad, config.target_vocabulary or config.vocabulary
+        self.embedding = nn.Embedding(config.vocabulary, config.dim, padding_idx=pad)
+        self.target_embedding = self.embedding
+        if not config.tied or config.target_vocabulary is not None:
+            self.target_embedding = nn.Embedding(targets, config.dim, padding_idx=pad)
+        self.output = output_layer(self.target_embedding, tied=config.tied)
         self.dropout = Dropout(config.dropout)
-        self.encoder = RecurrentStack(
-            "encoder",
-            _layers(config, config.encoder_layers, config.dim, config.bidirectional),
-            dropout=config.dropout,
-        )
+        layers = _layers(config, config.encoder_layers, config.dim, config.bidirectional)
+        self.encoder = RecurrentStack("encoder", layers, dropout=config.dropout)
         self.decoder = FedDecoder(config) if config.input_feeding else StateDecoder(config)
         for module in self.modules():
             if isinstance(module, Recurrent):
@@ -151,11 +143,8 @@ class Seq2Seq(nn.Module):
             tuple(each[:, None].expand(-1, beams, -1) for each in state)
             for state in self._initial(last)
         ]
-        return Memory(
-            self.decoder.attention.project(memory, padding_mask(source, self.config.pad)),
-            states,
-            memory.new_zeros(len(source), beams, self.config.dim),
-        )
+        given = self.decoder.attention.project(memory, padding_mask(source, self.config.pad))
+        return Memory(given, states, memory.new_zeros(len(source), beams, self.config.dim))
 
     def step(self, tokens: PerBeam, state: Memory) -> tuple[Scores, Memory]:
         """Feed one token a beam; return log-probabilities of the next, and the new state."""
@@ -168,9 +157,8 @@ class Seq2Seq(nn.Module):
         """Step, and return the attention over the source too; None where the model has none."""
         x = self.dropout(self._embed(self.target_embedding, tokens))
         seen, states, weights = self.decoder.step(x, state.seen, state.states, state.source)
-        scores = self.output(self.dropout(seen)).float()
-        after = replace(state, states=states, seen=seen)
-        return F.log_softmax(scores, dim=-1), after, weights
+        scores = F.log_softmax(self.output(self.dropout(seen)).float(), dim=-1)
+        return scores, replace(state, states=states, seen=seen), weights
 
     def reorder(self, state: Memory, beams: PerBeam) -> Memory:
         """Let beam b of a sentence go on from its beam `beams[sentence, b]`."""
@@ -180,11 +168,8 @@ class Seq2Seq(nn.Module):
 
     def keep(self, state: Memory, sentences: Kept) -> Memory:
         """Drop all sentences but these, with their beams."""
-        return Memory(
-            state.source.select(sentences),
-            [tuple(each[sentences] for each in layer) for layer in state.states],
-            state.seen[sentences],
-        )
+        states = [tuple(each[sentences] for each in layer) for layer in state.states]
+        return Memory(state.source.select(sentences), states, state.seen[sentences])
 
     def _embed(self, embedding: nn.Embedding, tokens: TokenIds) -> Tokens:
         check_ids(tokens)
@@ -267,13 +252,9 @@ class FedDecoder(StateDecoder):
 def _layers(
     config: Seq2SeqConfig, count: int, size: int, bidirectional: bool = False
 ) -> list[Recurrent]:
+    cell, hidden = CELLS[config.cell], config.hidden_size
     return [
-        Recurrent(
-            CELLS[config.cell],
-            config.hidden_size if number else size,
-            config.hidden_size,
-            bidirectional=bidirectional,
-        )
+        Recurrent(cell, hidden if number else size, hidden, bidirectional=bidirectional)
         for number in range(count)
     ]
 

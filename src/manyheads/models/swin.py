@@ -73,10 +73,8 @@ class SwinConfig(ImageConfig):
     @property
     def grids(self) -> list[Grid]:
         """Rows and columns of tokens in each stage: each stage halves them, rounded up."""
-        rows, columns = -(-self.height // self.patch), -(-self.width // self.patch)
-        return [
-            (-(-rows // 2**stage), -(-columns // 2**stage)) for stage in range(len(self.layers))
-        ]
+        steps = [self.patch * 2**stage for stage in range(len(self.layers))]  # pixels a token
+        return [(-(-self.height // step), -(-self.width // step)) for step in steps]
 
     @property
     def windows(self) -> list[Grid]:
@@ -101,6 +99,7 @@ class SwinStage(nn.Module):
         dim, eps = config.dims[stage], config.norm_eps
         self.merge = PatchMerging(config.dims[stage - 1], eps=eps) if stage else NoMerging()
         self.blocks = nn.ModuleList()
+        window, edges = config.windows[stage], EDGES[config.edges]
         for layer, rate in enumerate(rates):
             shifted = layer % 2 == 1
             attention = MultiHeadAttention(
@@ -109,9 +108,7 @@ class SwinStage(nn.Module):
             kind = "shifted window" if shifted else "window"
             attention.layer_id = LayerId(f"stage {stage + 1}", layer, kind)
             block = GridBlock(
-                WindowedAttention(
-                    attention, config.windows[stage], shifted=shifted, edges=EDGES[config.edges]
-                ),
+                WindowedAttention(attention, window, shifted=shifted, edges=edges),
                 FeedForward(dim, int(dim * config.expansion), nn.GELU(), dropout=config.dropout),
                 partial(PreNorm, dim, dropout=config.dropout, eps=eps, drop_path=rate),
             )
@@ -135,9 +132,7 @@ class Swin(nn.Module):
         self.norm_patches = nn.LayerNorm(config.dim, eps=config.norm_eps)
         self.dropout = Dropout(config.dropout)
         rates = stage_decay(config.drop_path, config.layers)
-        self.stages = nn.ModuleList(
-            SwinStage(config, stage, each) for stage, each in enumerate(rates)
-        )
+        self.stages = nn.ModuleList(SwinStage(config, n, each) for n, each in enumerate(rates))
         self.norm = nn.LayerNorm(config.dims[-1], eps=config.norm_eps)
         self.head = Head(config.dims[-1], config.classes)
         initial.truncated(self)

@@ -137,6 +137,5 @@ class Tagger(nn.Module):
         check_ids(tokens)
         start_text()
         x = self.dropout(self.embedding(tokens) * self.scale)
-        x = self.context(x, tokens != self.config.pad)
-        x = self.dropout(x)
+        x = self.dropout(self.context(x, tokens != self.config.pad))
         return readout(self.output, x if scored is None else x[scored])

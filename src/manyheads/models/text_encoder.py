@@ -14,11 +14,11 @@ from manyheads.models.components import (
     TokenPositions,
     feedforward,
     final_norm,
-    rotation,
 )
 from manyheads.models.exported_graphs import Graph, tokens_input
 from manyheads.models.model_config import ModelConfig
 from manyheads.nn.attention.attention import MultiHeadAttention
+from manyheads.nn.attention.rotary import Rotary, Rotate, unrotated
 from manyheads.nn.blocks.block import EncoderBlock, ResidualFactory
 from manyheads.nn.blocks.stack import Encoder
 from manyheads.nn.layers import initial_weights as initial
@@ -61,7 +61,8 @@ class TextEncoderConfig(TextBlockConfig):
 
 def self_attention(config: TextBlockConfig) -> MultiHeadAttention:
     """Build self-attention; rotary positions turn its queries and keys."""
-    rotate = rotation(config.positions, config.max_length, config.dim // config.heads)
+    rotary = config.positions == "rotary"
+    rotate: Rotate = Rotary(config.max_length, config.dim // config.heads) if rotary else unrotated
     part = ATTENTIONS[config.attention]
     return part(config.dim, config.heads, dropout=config.attention_dropout, rotate=rotate)
 

@@ -12,9 +12,8 @@ from manyheads.models.text_encoder import encoder_blocks
 from manyheads.nn.blocks.stack import Encoder
 from manyheads.nn.layers import initial_weights as initial
 from manyheads.nn.layers.dropout import Dropout
-from manyheads.nn.layers.linear import Linear
 from manyheads.nn.layers.masks import padding_mask
-from manyheads.nn.layers.output_head import OutputFn, logits
+from manyheads.nn.layers.output_head import OutputFn, logits, output_layer
 from manyheads.nn.shapes import Mask
 
 
@@ -55,16 +54,12 @@ class Transformer(EncoderDecoder[TransformerConfig]):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.config = config
-        targets = config.target_vocabulary or config.vocabulary
-        self.embedding = nn.Embedding(config.vocabulary, config.dim, padding_idx=config.pad)
-        self.target_embedding = (
-            self.embedding
-            if config.tied and config.target_vocabulary is None
-            else nn.Embedding(targets, config.dim, padding_idx=config.pad)
-        )
-        self.output = Linear(config.dim, targets, bias=config.output_bias)
-        if config.tied:
-            self.output.weight = self.target_embedding.weight
+        pad, targets = config.pad, config.target_vocabulary or config.vocabulary
+        self.embedding = nn.Embedding(config.vocabulary, config.dim, padding_idx=pad)
+        self.target_embedding = self.embedding
+        if not config.tied or config.target_vocabulary is not None:
+            self.target_embedding = nn.Embedding(targets, config.dim, padding_idx=pad)
+        self.output = output_layer(self.target_embedding, tied=config.tied, bias=config.output_bias)
         self.positions = POSITIONS[config.positions](config.max_length, config.dim)
         self.dropout = Dropout(config.dropout)
         blocks = encoder_blocks(config, config.encoder_layers)

@@ -152,8 +152,7 @@ class Vit(nn.Module):
         """Return the final vector of every token; a class token is the first."""
         start_image(images)
         grid = self.grid(images.shape[2], images.shape[3])
-        x = self.pool.prepend(self.patches(images))
-        return self.encode(x, grid)
+        return self.encode(self.pool.prepend(self.patches(images)), grid)
 
     def encode(self, x: Tokens, grid: Grid) -> Tokens:
         """Add positions, then run the encoder."""
@@ -162,10 +161,8 @@ class Vit(nn.Module):
 
     def embedding(self) -> nn.Module:
         """Build the module that turns images into tokens."""
-        config = self.config
-        return PATCHES[config.patches](
-            config.channels, config.patch, config.dim, bias=config.patch_bias
-        )
+        config, part = self.config, PATCHES[self.config.patches]
+        return part(config.channels, config.patch, config.dim, bias=config.patch_bias)
 
     def grid(self, height: int, width: int) -> Grid:
         """Count the rows and columns of tokens of an image."""

@@ -1,6 +1,6 @@
 """The attention head that aligns a translator's words with the source, as manyheads.json has it."""
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from manyheads.lens.measures.alignment_head import AlignmentHead, Chosen
 from manyheads.project.folder import ModelFolder, stored_entry
@@ -8,8 +8,6 @@ from manyheads.project.folder import ModelFolder, stored_entry
 
 class Entry(BaseModel):
     """The entry in manyheads.json; layers and heads count from 1, null is the mean of all."""
-
-    model_config = ConfigDict(extra="ignore")
 
     layer: int | None = Field(ge=1)
     head: int | None = Field(ge=1)

@@ -127,17 +127,16 @@ class Recipe(Table, ABC):
         """
         name, base, changes = _of_preset(self.model)
         derived = self.derived() | derived
-        allowed = [field.name for field in fields(base)]
-        if self.task in base.tasks and (lacks := sorted({*derived, *self.reads} - set(allowed))):
-            raise RecipeError(
-                f"model.preset {name!r}: {type(base).__name__} lacks {', '.join(lacks)}, which the "
-                f"task {self.task!r} needs: add such fields to it."
-            )
         if self.task not in base.tasks:
             fitting = [name for name, each in PRESETS.items() if self.task in each.tasks]
             raise RecipeError(
                 f"model.preset {name!r} does not fit the task {self.task!r}. "
                 f"Presets that do: {', '.join(fitting)}."
+            )
+        if lacks := sorted({*derived, *self.reads} - {field.name for field in fields(base)}):
+            raise RecipeError(
+                f"model.preset {name!r}: {type(base).__name__} lacks {', '.join(lacks)}, which the "
+                f"task {self.task!r} needs: add such fields to it."
             )
         return configure(base, changes, derived)
 
@@ -147,11 +146,7 @@ class Recipe(Table, ABC):
 
 
 def _of_preset(model: Mapping[str, Any]) -> tuple[str, ModelConfig, dict[str, Any]]:
-    """Return the name of a [model] table's preset, its Config, and the changes.
-
-    Raises:
-        UsageError: there is none, or no such preset.
-    """
+    """Return the name of a [model] table's preset, its Config, and the changes."""
     if "preset" not in model:
         raise RecipeError(f"model.preset is missing. Presets: {', '.join(PRESETS)}.")
     name = str(model["preset"])
@@ -312,12 +307,9 @@ def _apply(table: dict[str, Any], override: str) -> None:
         table.pop(last, None)
         return
     if override.startswith(PATHS):
-        # These are folders, whatever the languages; data.vocabulary is a list.
-        sides = (
-            (None, None)
-            if key in ("data.root", "data.images")
-            else (table.get("source"), table.get("target"))
-        )
+        # Folders are of no language; data.vocabulary is a list.
+        folder = key in ("data.root", "data.images")
+        sides = (None, None) if folder else (table.get("source"), table.get("target"))
         names = value if isinstance(value, list) else [value]
         names = [here(n, endings(n, *sides)) if isinstance(n, str) else n for n in names]
         value = names if isinstance(value, list) else names[0]

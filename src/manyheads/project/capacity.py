@@ -37,10 +37,7 @@ class ShapesOnly(TorchFunctionMode):
 
 
 def check_memory(build: Callable[[], object]) -> None:
-    """Refuse to train a model that memory does not suffice for.
-
-    Args:
-        build: makes the model.
+    """Refuse to train the model that `build` makes if memory does not suffice for it.
 
     Raises:
         OutOfMemoryError: it is too large; the message names its largest tensor.
@@ -73,11 +70,7 @@ def check_memory(build: Callable[[], object]) -> None:
 
 @contextmanager
 def at_most(parameters: int) -> Iterator[None]:
-    """Stop building a model that has more parameters than this, before they take up memory.
-
-    Raises:
-        FolderError: it has more.
-    """
+    """Stop building a model that has more parameters than this, before they take up memory."""
     total, thread = 0, threading.get_ident()
 
     def count(_module: nn.Module, name: str, parameter: nn.Parameter | None) -> None:

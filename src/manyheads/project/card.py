@@ -64,10 +64,9 @@ def card(folder: ModelFolder) -> str:
 def last_step(path: Path) -> str:
     """Read from the metrics how far training went and how long it took."""
     try:
-        lines = [line for _, line in metric_lines(path / "metrics.jsonl")]
+        timed = [line for _, line in metric_lines(path / "metrics.jsonl") if "seconds" in line]
     except FolderError:  # damaged: the model itself is not
-        return "unknown"
-    timed = [line for line in lines if "seconds" in line]
+        timed = []
     if not timed:
         return "unknown"
     return f"{timed[-1]['step']} in {timed[-1]['seconds'] / 60:.1f} minutes"

@@ -19,6 +19,7 @@ from manyheads.project.folder import (
 
 RECORD, REPORT = "engine.json", "parity.json"
 ENGINE_FORMAT = 1
+BRIEF = ("data", "inputs", "difference", "changed", "metric", "before", "after")
 
 
 class EngineRecord(BaseModel):
@@ -62,9 +63,6 @@ def write_record(
     return record
 
 
-BRIEF = ("data", "inputs", "difference", "changed", "metric", "before", "after")
-
-
 def stored_engines(folder: ModelFolder) -> list[str]:
     """Name the engines that a model was exported to."""
     return sorted(path.parent.name for path in folder.engines.glob(f"*/{RECORD}"))
@@ -94,20 +92,20 @@ def engine_files(folder: ModelFolder, engine: str) -> Path:
         FolderError: there are none, or they are changed, or made from other weights.
     """
     path = folder.engines / engine
+    again = _again(folder, engine)
     if not (path / RECORD).is_file():
-        raise FolderError(f"{folder.path} has no engine {engine!r}. {_again(folder, engine)}")
+        raise FolderError(f"{folder.path} has no engine {engine!r}. {again}")
     record = read_record(folder, engine)
     if record.weights != folder.weights_hash:
         raise FolderError(
             f"{path} was made from other weights than those of {folder.path}: the model was "
-            f"trained further since. {_again(folder, engine)}"
+            f"trained further since. {again}"
         )
-    check_hashes(path / RECORD, record.sha256, _again(folder, engine))
+    check_hashes(path / RECORD, record.sha256, again)
     there = {each.relative_to(path).as_posix() for each in path.rglob("*") if each.is_file()}
     if unknown := there - record.sha256.keys() - {RECORD}:
         raise FolderError(
-            f"{path / RECORD}, sha256: there is no hash of {', '.join(sorted(unknown))}. "
-            f"{_again(folder, engine)}"
+            f"{path / RECORD}, sha256: there is no hash of {', '.join(sorted(unknown))}. {again}"
         )
     if record.forced:
         failures = "; ".join(record.failures)

@@ -392,15 +392,11 @@ def _plugins(recipe: Recipe) -> list[str]:
     parts = (find_task(recipe.task), recipe, preset(name))
     modules = [type(part).__module__ for part in parts]
     modules += [REGISTERED_BY.get(name, "manyheads"), *modules_of_parts(preset(name), recipe.model)]
-    return sorted(LOADED | set(filter(None, map(home, modules))))
+    return sorted(LOADED.keys() | set(filter(None, map(home, modules))))
 
 
 def stored_entry(folder: ModelFolder, key: str, kind: type[T], again: str) -> T | None:
-    """Read an entry of manyheads.json; None if there is none.
-
-    Raises:
-        FolderError: it is damaged; `again` says what to do.
-    """
+    """Read an entry of manyheads.json; None if there is none. `again`: what to do if damaged."""
     if (entry := folder.manifest.get(key)) is None:
         return None
     return validated(kind, entry, folder.path / "manyheads.json", again, key)
@@ -485,13 +481,8 @@ def versions() -> dict[str, str]:
 def check_hashes(record: Path, hashes: Mapping[str, str], again: str) -> None:
     """Check that the files beside a record are there, inside its folder, and as they were written.
 
-    Args:
-        record: the JSON file that has the hashes.
-        hashes: the sha256 of each file, by its path from the record's folder.
-        again: what to do about a file that is not.
-
-    Raises:
-        FolderError: one is not.
+    `record` is the JSON file that has the hashes, by each file's path from its folder; `again` says
+    what to do about a file that is not.
     """
     for name, expected in hashes.items():
         path = record.parent / name

@@ -35,8 +35,7 @@ def migrate(table: dict[str, Any]) -> list[str]:
     renamed = []
     for name, keys in (tables | {"model": _model_keys(table.get("model"))}).items():
         if isinstance(part := table.get(name), dict):
-            old = rename(part, keys)
-            renamed += [f"{name}.{key} (now {keys[key]})" for key in old]
+            renamed += [f"{name}.{key} (now {keys[key]})" for key in rename(part, keys)]
     return renamed
 
 

@@ -24,9 +24,7 @@ def allow(*names: object) -> None:
     """Let data be read from elsewhere under these names: a person or a program gave them.
 
     The recipe in a model folder may come from anybody, so its addresses are not read by themselves.
-
-    Args:
-        names: texts or tuples of texts; others are passed over, so that a table's values will do.
+    What is neither a text nor a tuple of texts is passed over, so that a table's values will do.
     """
     for name in names:
         if isinstance(name, str):

@@ -12,8 +12,7 @@ from pathlib import Path
 from manyheads.errors import UsageError
 
 GROUP = "manyheads.plugins"
-LOADED: set[str] = set()  # modules that were loaded as plugins
-_GIVEN: dict[str, str] = {}  # their names, or the whole paths of their files, as they were loaded
+LOADED: dict[str, str] = {}  # of each loaded module its name, or the whole path of its file
 
 
 def load_plugin(name: str) -> None:
@@ -33,13 +32,12 @@ def load_plugin(name: str) -> None:
             "name of a module that Python finds (PYTHONPATH), or the path of a .py file."
         ) from error
     module = Path(name).stem if name.endswith(".py") else name
-    LOADED.add(module)
-    _GIVEN[module] = str(Path(name).resolve()) if name.endswith(".py") else name
+    LOADED[module] = str(Path(name).resolve()) if name.endswith(".py") else name
 
 
 def loaded_plugins() -> tuple[str, ...]:
     """Return what `load_plugin` takes in another process to load the same plugins, in order."""
-    return tuple(given for module, given in _GIVEN.items() if module in LOADED)
+    return tuple(LOADED.values())
 
 
 def _load_file(path: Path) -> None:

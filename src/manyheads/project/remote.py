@@ -93,10 +93,9 @@ def _fetch(system: Any, name: str, path: str, suffixes: Sequence[str], folder: P
         return [stem]
     if "" in suffixes and system.exists(path):
         return [_copy(system, path, stem)]
-    appended = [suffix for suffix in suffixes if suffix]
     places = {
         suffix: next((p for p in (f"{path}{suffix}", f"{path}{suffix}.gz") if system.exists(p)), "")
-        for suffix in appended
+        for suffix in filter(None, suffixes)
     }
     if missing := [suffix for suffix, place in places.items() if not place]:
         raise NotFoundError(f"There is no data {name!r}: looked for {name}{missing[0]}.")

@@ -17,16 +17,9 @@ AHEAD = 4  # batches that each process keeps ready
 
 
 def load_batches(task: Task[B], epoch: int, plan: Sequence[Indices], workers: int) -> Iterator[B]:
-    """Make the planned batches in order: the same ones, however many processes make them.
+    """Make the planned batches in order: the same ones, however many processes (`workers`) do.
 
-    Args:
-        task: what they are of.
-        epoch: the epoch of the plan.
-        plan: the examples of each batch.
-        workers: processes; 0: make each batch here, when it is needed.
-
-    Raises:
-        ManyheadsError: as `task.load`.
+    Without any, each batch is made here, when it is needed.
     """
     if not workers:
         yield from task.load(epoch, plan)
@@ -37,7 +30,7 @@ def load_batches(task: Task[B], epoch: int, plan: Sequence[Indices], workers: in
         num_workers=min(workers, len(plan)),
         multiprocessing_context="fork",  # the data is not copied
         prefetch_factor=AHEAD,
-        collate_fn=_unchanged,
+        collate_fn=lambda batch: batch,
         worker_init_fn=_stop_with_the_run,
         generator=torch.Generator(),  # or the loader would draw a number from that of the run
     )
@@ -66,7 +59,3 @@ def _stop_with_the_run(_process: int) -> None:
     """Leave Ctrl-C to the run, which still saves its state: the loader ends its processes."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-
-
-def _unchanged(batch: B) -> B:
-    return batch

@@ -41,9 +41,7 @@ def inference_threads(model: nn.Module) -> int | None:
 
 def threads_for(parameters: int) -> int | None:
     """Return the same for a model with so many parameters."""
-    if os.environ.get("OMP_NUM_THREADS"):
-        return None
-    return 1 if parameters < SMALL else None
+    return None if parameters >= SMALL or os.environ.get("OMP_NUM_THREADS") else 1
 
 
 @contextlib.contextmanager
@@ -59,10 +57,8 @@ def limited_threads(threads: int | None) -> Iterator[None]:
 
 def random_state(device: torch.device) -> list[Tensor]:
     """Return the states of the generators that draws on a device come from: the CPU's, its own."""
-    states = [torch.get_rng_state()]
-    if device.type != "cpu":
-        states.append(torch.get_device_module(device).get_rng_state(device))
-    return states
+    own = [] if device.type == "cpu" else [torch.get_device_module(device).get_rng_state(device)]
+    return [torch.get_rng_state(), *own]
 
 
 def set_random_state(device: torch.device, states: Sequence[Tensor]) -> None:
@@ -99,8 +95,7 @@ def find_device(name: str | None) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        count = torch.cuda.device_count()
-        known = ["cpu", *(f"cuda:{number}" for number in range(count))]
+        known = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
         raise UsageError(
             f"There is no device {name!r}{nearest(name, known)}Devices: {', '.join(known)}."
         ) from None
@@ -116,11 +111,7 @@ def find_device(name: str | None) -> torch.device:
 
 @contextlib.contextmanager
 def memory_errors(advice: str) -> Iterator[None]:
-    """Turn a failed allocation, on whichever device, into an error with advice.
-
-    Raises:
-        OutOfMemoryError: memory did not suffice.
-    """
+    """Turn a failed allocation, on whichever device, into an OutOfMemoryError with advice."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:

@@ -81,11 +81,7 @@ class RankTask(Generic[B]):
         return self.task.plan(epoch, self.rank, self.world)
 
     def load(self, epoch: int, batches: Sequence[Indices]) -> Iterator[RankBatch[B]]:
-        """Make the planned batches; in the place of an empty one, one of a single example.
-
-        Raises:
-            TrainingError: as `spare`.
-        """
+        """Make the planned batches; in the place of an empty one, one of a single example."""
         spare = self.spare(epoch)
         loaded = self.task.load(epoch, [part if len(part) else spare for part in batches])
         for part, batch in zip(batches, loaded, strict=True):

@@ -33,15 +33,10 @@ def improved(progress: Progress, metrics: dict[str, float], rule: EarlyStop | No
     if progress.metric not in ("", rule.metric):  # of a resumed run: no comparable values
         progress.best, progress.stale = None, 0
     progress.metric = rule.metric
-    value = metrics[rule.metric]
-    better = progress.best is None or is_better(value, progress.best, rule.metric)
+    value, best = metrics[rule.metric], progress.best
+    better = best is None or (value < best if lower_is_better(rule.metric) else value > best)
     if better:
         progress.best = value if math.isfinite(value) else None  # which any number beats
     progress.stale = 0 if better else progress.stale + 1
     progress.stopped = progress.stale >= rule.patience
     return better
-
-
-def is_better(value: float, other: float, metric: str) -> bool:
-    """Tell whether a value of a metric is better than another one."""
-    return value < other if lower_is_better(metric) else value > other

@@ -10,9 +10,7 @@ from types import FrameType
 
 SECONDS = 3.0
 PAUSE = 1.0  # seconds between two looks at whether torchrun is there
-SIGNALS = [
-    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
-]
+SIGNALS = [getattr(signal, n) for n in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, n)]
 
 
 @contextmanager

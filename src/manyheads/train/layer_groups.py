@@ -56,14 +56,20 @@ def freeze(model: nn.Module, prefixes: Sequence[str]) -> None:
     """
     names = [name for name, _ in model.named_parameters()]
     tops = sorted({name.partition(".")[0] for name in names})
+    kept: list[str] = []
+    frozen: list[str] = []
     for prefix in prefixes:
-        if not any(_begins(name, _meant(model, prefix)) for name in names):
+        part = prefix.removeprefix("!")
+        meant = [part, *heads(model)] if part == HEAD else [part]
+        if not any(_begins(name, meant) for name in names):
             raise TrainingError(
-                f"train.freeze: nothing in the model begins with {prefix.removeprefix('!')!r}"
-                f"{nearest(prefix.removeprefix('!'), tops)}It has {', '.join(tops)}."
+                f"train.freeze: nothing in the model begins with {part!r}{nearest(part, tops)}"
+                f"It has {', '.join(tops)}."
             )
-    kept = [each for p in prefixes if p.startswith("!") for each in _meant(model, p)]
-    frozen = [each for p in prefixes if not p.startswith("!") for each in _meant(model, p)]
+        if prefix.startswith("!"):
+            kept += meant
+        else:
+            frozen += meant
     for name, parameter in model.named_parameters():
         if _begins(name, frozen) or (kept and not _begins(name, kept)):
             parameter.requires_grad_(False)
@@ -87,12 +93,6 @@ def set_frozen_eval(model: nn.Module) -> None:
                 still = not any(parameter.requires_grad for parameter in parameters)
             if still:
                 part.eval()
-
-
-def _meant(model: nn.Module, prefix: str) -> list[str]:
-    """Return the module names that an entry of train.freeze matches."""
-    name = prefix.removeprefix("!")
-    return [name, *heads(model)] if name == HEAD else [name]
 
 
 def _begins(name: str, parts: Sequence[str]) -> bool:

@@ -22,7 +22,12 @@ class MetricsLog:
 
     def __init__(self, path: Path, *, first_step: int, events: Path | None = None) -> None:
         self.path = path
-        self._events = None if events is None else _writer(events, first_step)
+        self._events: Any = None
+        if events is not None:
+            with optional_import("tensorboardX", extra="tensorboard"):
+                from tensorboardX import SummaryWriter  # light; TensorBoard itself is for looking
+            purged = first_step + 1 if first_step else None
+            self._events = SummaryWriter(str(events), purge_step=purged)
         if path.exists():
             kept = [row for row, line in metric_lines(path) if line["step"] <= first_step]
             write_text(path, "".join(kept))
@@ -49,9 +54,3 @@ class NoLog:
 
     def close(self) -> None:
         """Do nothing."""
-
-
-def _writer(folder: Path, first_step: int) -> Any:
-    with optional_import("tensorboardX", extra="tensorboard"):
-        from tensorboardX import SummaryWriter  # light; TensorBoard itself is only for looking
-    return SummaryWriter(str(folder), purge_step=first_step + 1 if first_step else None)

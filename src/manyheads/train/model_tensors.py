@@ -41,24 +41,16 @@ def restore(model: nn.Module, stored: Mapping[str, Tensor], where: Path) -> None
 
 
 def compare(model: nn.Module, stored: Mapping[str, Tensor], where: Path) -> None:
-    """Refuse tensors that are not those of a model.
-
-    Raises:
-        FolderError: as `restore`.
-    """
+    """Refuse tensors that are not those of a model, as `restore` does."""
     own = tensors(model)
     wrong = [f"- {name}: missing" for name in own.keys() - stored.keys()]
     wrong += [f"- {name}: not part of this model" for name in stored.keys() - own.keys()]
-    wrong += [
-        f"- {name}: stored {tuple(stored[name].shape)}, the model has {tuple(own[name].shape)}"
-        for name in own.keys() & stored.keys()
-        if own[name].shape != stored[name].shape
-    ]
-    wrong += [
-        f"- {name}: stored {stored[name].dtype}, the model has {own[name].dtype}"
-        for name in own.keys() & stored.keys()
-        if own[name].is_floating_point() != stored[name].is_floating_point()
-    ]
+    for name in own.keys() & stored.keys():
+        x, other = own[name], stored[name]
+        if x.shape != other.shape:
+            wrong.append(f"- {name}: stored {tuple(other.shape)}, the model has {tuple(x.shape)}")
+        if x.is_floating_point() != other.is_floating_point():
+            wrong.append(f"- {name}: stored {other.dtype}, the model has {x.dtype}")
     if wrong:
         listed = "\n".join(sorted(wrong)[:8])
         raise FolderError(

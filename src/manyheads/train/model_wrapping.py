@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -25,16 +25,9 @@ from manyheads.train.ranks import rank_and_world
 from manyheads.train.train_config import TrainConfig
 
 
-@runtime_checkable
-class Block(Protocol):
-    """A part that FSDP2 gathers by itself, and activation checkpointing recomputes by itself."""
-
-    forward_methods: tuple[str, ...]  # besides forward
-
-
 def blocks(model: nn.Module) -> list[nn.Module]:
     """Return the parts of a model that say that they are blocks; not the model itself."""
-    return [part for part in model.modules() if isinstance(part, Block) and part is not model]
+    return [p for p in model.modules() if hasattr(p, "forward_methods") and p is not model]
 
 
 def prepare(model: nn.Module, config: TrainConfig) -> nn.Module:
@@ -90,11 +83,7 @@ WRAPPERS = {"ddp": replicated, "fsdp": sharded}
 
 
 def compiled(model: nn.Module) -> nn.Module:
-    """Compile a model's forward pass; validation uses the model inside.
-
-    Raises:
-        UsageError: there is no C++ compiler, which torch.compile needs on a CPU.
-    """
+    """Compile a model's forward pass; validation uses what is inside. CPUs need a C++ compiler."""
     device = next(model.parameters()).device
     names = [os.environ.get("CXX") or "g++", "clang++"]
     if device.type == "cpu" and not any(map(shutil.which, names)):
@@ -107,11 +96,7 @@ def compiled(model: nn.Module) -> nn.Module:
 
 
 def checkpoint_activations(model: nn.Module) -> None:
-    """Keep only the inputs of blocks for the backward pass, which computes the rest again.
-
-    Raises:
-        UsageError: the model has no blocks.
-    """
+    """Keep only the inputs of blocks for the backward pass, which computes the rest again."""
     found = blocks(model)
     if not found:
         raise UsageError(

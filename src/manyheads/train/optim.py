@@ -92,7 +92,6 @@ def muon(
             "train.muon = true: Muon trains the matrices of Transformer blocks, but "
             f"{type(model).__name__} has none to train. Use AdamW: train.muon=false."
         )
-    others = {name: p for name, p in parameters.items() if name not in matrices}
     return Together(
         Muon(
             [group for group in _groups(model, matrices, config) if group["params"]],
@@ -100,7 +99,7 @@ def muon(
             weight_decay=config.weight_decay,
             adjust_lr_fn="match_rms_adamw",
         ),
-        adamw(model, others, config),
+        adamw(model, {n: p for n, p in parameters.items() if n not in matrices}, config),
     )
 
 

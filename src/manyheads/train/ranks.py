@@ -182,7 +182,10 @@ def exchange(value: T | None = None, error: Exception | None = None) -> list[Any
         if error is not None:
             raise error
         return [value]
-    given = None if error is None else (f"{error}" or type(error).__name__, _exit_code(error))
+    given = None
+    if error is not None:
+        code = error.exit_code if isinstance(error, ManyheadsError) else 1
+        given = (str(error) or type(error).__name__, code)
     found: list[Any] = [None] * world
     with lost_ranks():
         dist.all_gather_object(found, (value, given), group=_control().group)
@@ -232,17 +235,9 @@ def agreed() -> Iterator[None]:
     exchange()
 
 
-def _exit_code(error: Exception) -> int:
-    return error.exit_code if isinstance(error, ManyheadsError) else 1
-
-
 @contextmanager
 def lost_ranks() -> Iterator[None]:
-    """Turn the errors of communication into one that says which rank is gone.
-
-    Raises:
-        LostRankError: another rank does not answer.
-    """
+    """Turn the errors of communication into a LostRankError that says which rank is gone."""
     try:
         yield
     except RuntimeError as error:
@@ -261,9 +256,7 @@ def _who() -> str:
     if _made is None:
         return "another rank cannot be reached"
     host = socket.gethostname()
-    here = {
-        n: process for n, (name, process) in enumerate(_made.processes) if name == host and process
-    }
+    here = {n: process for n, (name, process) in enumerate(_made.processes) if name == host}
     end = time.monotonic() + GONE
     while time.monotonic() < end:
         if gone := [n for n, process in here.items() if _ended(process)]:

@@ -43,11 +43,8 @@ class BackgroundWriter:
     ) -> None:
         """Begin to write a checkpoint; its folder gets its name when all of it is there.
 
-        Args:
-            final: the folder to be.
-            state: whole tensors, which are the same on all ranks, or DTensors.
-            complete: called on rank 0 with the folder when all tensors are in it.
-            tidy: called on rank 0 when the folder has its name.
+        `state` has whole tensors, which are the same on all ranks, or DTensors. On rank 0
+        `complete` is called with the folder when all are in it, and `tidy` when it has its name.
         """
         from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter
         from torch.distributed.checkpoint.state_dict_saver import async_save
@@ -96,9 +93,8 @@ def _complete(saved: Any, final: Path, name: Callable[[], None] | None) -> None:
 
 def _cause(error: BaseException) -> str:
     """Return what went wrong on the first of the ranks that failed."""
-    failed = getattr(error, "failures", {})
-    causes = [str(each[0]) for _, each in sorted(failed.items())] or [str(error)]
-    return causes[0]
+    failures = getattr(error, "failures", None)
+    return str(failures[min(failures)][0] if failures else error)
 
 
 def _name(

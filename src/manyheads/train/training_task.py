@@ -70,7 +70,7 @@ class OwnBackward(Protocol[B_contra]):
         ...
 
 
-EXAMPLES = 8  # outputs that are shown of a validation
+EXAMPLES = 8  # outputs of its last validation that a task may keep as `examples`, to be shown
 
 
 class Example(NamedTuple):
@@ -80,13 +80,6 @@ class Example(NamedTuple):
     output: str
     truth: str
     image: str = ""  # a data URL
-
-
-@runtime_checkable
-class Shown(Protocol):
-    """A task that keeps a few outputs of its last validation."""
-
-    examples: Sequence[Example]
 
 
 @runtime_checkable

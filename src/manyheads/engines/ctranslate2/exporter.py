@@ -25,14 +25,9 @@ def export(folder: ModelFolder, out: Path, options: ExportOptions) -> Exported:
     config = exportable(folder)
     package = library()
     folder.model()  # weights that are damaged, or do not fit, are refused
-    source, target = token_names(folder)
-    spec = to_ctranslate2(
-        config,
-        read_weights(folder.path / "model.safetensors"),
-        source,
-        target,
-        positions=positions(folder, config),
-    )
+    weights = read_weights(folder.path / "model.safetensors")
+    names, most = token_names(folder), positions(folder, config)
+    spec = to_ctranslate2(config, weights, *names, positions=most)
     spec.optimize(None if options.quantization == "float32" else options.quantization)
     spec.save(str(out))
     computes = package.get_supported_compute_types("cpu")
@@ -48,8 +43,7 @@ def export(folder: ModelFolder, out: Path, options: ExportOptions) -> Exported:
 def positions(folder: ModelFolder, config: TransformerConfig) -> int:
     """Choose how many positions are written where they are a formula: more than outputs have."""
     recipe: Any = folder.recipe
-    longest = min(2 * int(recipe.train.max_length), config.token_limit)
-    return 2 * longest + PREFIX
+    return 2 * min(2 * int(recipe.train.max_length), config.token_limit) + PREFIX
 
 
 def exportable(folder: ModelFolder) -> TransformerConfig:
@@ -69,11 +63,9 @@ def exportable(folder: ModelFolder) -> TransformerConfig:
 
 def token_names(folder: ModelFolder) -> Names:
     """Name the tokens of both sides as their tokenizers do."""
-    config, both = folder.recipe.config(), folder.tokenizers()
-    sizes: list[int] = [getattr(config, key, None) for key in ("vocabulary", "target_vocabulary")]  # type: ignore[misc]
-    sides = zip(both, sizes, strict=True)
-    source, target = (_names(tokenizer, size or sizes[0]) for tokenizer, size in sides)
-    return source, target
+    config, (source, target) = exportable(folder), folder.tokenizers()
+    size = config.vocabulary
+    return _names(source, size), _names(target, config.target_vocabulary or size)
 
 
 def _names(tokenizer: TextTokenizer, size: int) -> list[str]:

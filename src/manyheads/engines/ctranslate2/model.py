@@ -175,7 +175,7 @@ class CTranslate2Model(EngineModel):
         if any(job.prefix for job in jobs):
             prefixes = [[self.target[token] for token in job.prefix] for job in jobs]
         banned = [[self.target[token]] for token in decode.banned]
-        found: list[Any] = engine.translate_batch(
+        return engine.translate_batch(
             [[self.source[token] for token in job.key] for job in jobs],
             target_prefix=prefixes,
             max_input_length=0,
@@ -187,7 +187,6 @@ class CTranslate2Model(EngineModel):
             return_end_token=True,
             **options,
         )
-        return found
 
     def _hypotheses(self, result: Any, decode: DecodeConfig) -> list[Hypothesis]:
         found = []
@@ -202,16 +201,8 @@ class CTranslate2Model(EngineModel):
         """Score outputs by the model's own probabilities, and order them again."""
         flat = [(job.key, each) for job, some in zip(jobs, found, strict=True) for each in some]
         scored = iter(self.score([key for key, _ in flat], [each.tokens for _, each in flat]))
-        return [
-            sorted(
-                (
-                    _with_terms(each, next(scored)[: len(each.tokens) + each.finished], decode)
-                    for each in some
-                ),
-                key=lambda hypothesis: -hypothesis.score,
-            )
-            for some in found
-        ]
+        again = ([_with_terms(each, next(scored), decode) for each in some] for some in found)
+        return [sorted(some, key=lambda each: -each.score) for some in again]
 
     def _cut(
         self, jobs: list[Job], found: Found, again: list[int], decode: DecodeConfig, bytes_of: Bytes
@@ -244,19 +235,15 @@ def check(decode: DecodeConfig, jobs: list[Job]) -> None:
     """
     beams = jobs[0].beams
     searches = not decode.sample and beams > 1
-    rules = {
-        "no_repeat_ngram": decode.no_repeat_ngram,
-        "min_length": decode.min_length,
-        "banned": decode.banned,
-    }
+    rules = [each for each in ("no_repeat_ngram", "min_length", "banned") if getattr(decode, each)]
     lacks = {
         "constraints, such as those of a glossary": any(any(job.phrases) for job in jobs),
         "`coverage_penalty`": decode.coverage_penalty,
         "`diversity`": decode.groups > 1,
         "`length_penalty` above 1 in a beam search": searches and decode.length_penalty > STEEPEST,
         # It normalises probabilities behind these rules, which changes the order of the beams.
-        " and ".join(f"`{name}`" for name in rules if rules[name]) + " in a beam search": searches
-        and any(rules.values())
+        " and ".join(f"`{name}`" for name in rules) + " in a beam search": searches
+        and bool(rules)
         and not decode.renormalise,
     }
     if wrong := [name for name, given in lacks.items() if given]:
@@ -292,6 +279,7 @@ def _scores_differ(decode: DecodeConfig, jobs: list[Job]) -> bool:
 
 
 def _with_terms(output: Hypothesis, terms: list[float], decode: DecodeConfig) -> Hypothesis:
+    terms = terms[: len(output.tokens) + output.finished]
     total = sum(terms)
     score = total / max(1, len(terms)) ** decode.length_penalty
     return Hypothesis(output.tokens, total, score, output.finished, terms)
@@ -330,11 +318,8 @@ def _within_rules(job: Job, output: Hypothesis, decode: DecodeConfig, bytes_of: 
         return False
     if job.max_loop and loops(tokens, job.max_loop):
         return False
-    if bytes_of.keys().isdisjoint(tokens):
-        return True
-    written = b"".join(bytes((bytes_of[t],)) if t in bytes_of else b" " for t in tokens)
     try:
-        written.decode()
+        bytes(bytes_of.get(token, ord(" ")) for token in tokens).decode()
     except UnicodeDecodeError:
         return False
     return True

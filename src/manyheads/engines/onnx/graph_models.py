@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,12 +13,8 @@ from manyheads.errors import UsageError
 from manyheads.models.causal_lm import check_prompts
 from manyheads.nn.layers.cache import rows_of_beams, rows_of_sentences
 
-
-class Session(Protocol):
-    """A graph that can be run."""
-
-    def __call__(self, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """Run it on inputs in the graph's order; return its outputs in their order."""
+# Runs a graph on inputs in its order; answers with its outputs in their order.
+Session = Callable[[Sequence[Tensor]], list[Tensor]]
 
 
 class GraphModel(EngineModel):
@@ -72,8 +68,7 @@ class OneGraph(GraphModel):
 
     def features(self, images: Tensor) -> Tensor:
         """Refuse: the graph gives the vector of an image, and not those of its tokens."""
-        found: Tensor = super().forward()
-        return found
+        return super().forward()
 
 
 class Towers(GraphModel):
@@ -90,8 +85,7 @@ class Towers(GraphModel):
     def scores(self, images: Tensor, texts: Tensor) -> Tensor:
         """Score every pair, as the torch module does: two numbers of it are no graph."""
         reference: Any = self.reference()
-        found: Tensor = reference.scores(images, texts)
-        return found
+        return reference.scores(images, texts)
 
 
 @dataclass(frozen=True)
@@ -107,8 +101,7 @@ class StepModel(GraphModel):
 
     def encode(self, source: Tensor) -> Tensor:
         """Return what the first layer of the decoder compares with: (sentence, part, dim)."""
-        keys = self._read(source)[1]
-        return keys.transpose(1, 2).flatten(2)
+        return self._read(source)[1].transpose(1, 2).flatten(2)
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         """Score every next token of a target, token by token: log-probabilities."""
@@ -196,8 +189,7 @@ class ContinueModel(GraphModel):
         last = torch.tensor([source.shape[1] - 1])
         logits, *past = self._read(source, last, self._nothing(len(source)))
         rows = torch.arange(len(source)).repeat_interleave(beams)
-        state = TextState(past, beams, logits[:, 0].log_softmax(dim=-1))
-        return self._select(state, rows)
+        return self._select(TextState(past, beams, logits[:, 0].log_softmax(dim=-1)), rows)
 
     def step(self, tokens: Tensor, state: TextState) -> tuple[Tensor, TextState]:
         """Feed one token a beam; the first step returns the scores computed with the prompt."""

@@ -33,10 +33,8 @@ def from_timm(settings: Settings, weights: ForeignTensors) -> tuple[CoatnetConfi
     For the settings of timm's list see `families.toml`.
     """
     convolutions = settings["block_type"].count("C")
-    state = {
-        "stem.first.weight": weights.take("stem.conv1.weight"),
-        "stem.second.weight": weights.take("stem.conv2.weight"),
-    }
+    state = weights.convolution("stem.conv1", "stem.first")
+    state |= weights.convolution("stem.conv2", "stem.second")
     state |= weights.batch_norm("stem.norm1", "stem.norm")
     layers, dims = [], []
     for stage in range(weights.count("stages.")):
@@ -50,14 +48,11 @@ def from_timm(settings: Settings, weights: ForeignTensors) -> tuple[CoatnetConfi
         name = "layers.contract" if stage < convolutions else "feedforward.contract"
         dims.append(len(state[f"{last}.{name}.weight"]))
     hidden = settings["head_hidden_size"]
+    state |= weights.module("head.norm" if hidden else "norm", "pool.norm")
     if hidden:
-        state |= weights.module("head.norm", "pool.norm")
         state |= weights.module("head.pre_logits.fc", "pool.hidden")
-    else:
-        state |= weights.module("norm", "pool.norm")
     state |= weights.module("head.fc", "head")
-    scale = settings["transformer_init_values"]
-    first = f"stages.{convolutions}.0"
+    widen = f"stages.{convolutions}.0.shortcut.widen"
     config = CoatnetConfig(
         **height_width(settings["img_size"]),
         channels=state["stem.first.weight"].shape[1],
@@ -68,7 +63,7 @@ def from_timm(settings: Settings, weights: ForeignTensors) -> tuple[CoatnetConfi
         head_size=settings["transformer_dim_head"],
         classes=len(state["head.bias"]),
         representation=hidden or 0,
-        layer_scale=scale or 0.0,
+        layer_scale=settings["transformer_init_values"] or 0.0,
         down=DOWNS[settings["transformer_pool_type"]],
         activation=settings["conv_act_layer"],
         squeeze_activation=settings["conv_attn_act_layer"],
@@ -77,8 +72,7 @@ def from_timm(settings: Settings, weights: ForeignTensors) -> tuple[CoatnetConfi
         stride="depthwise" if settings["conv_stride_mode"] == "dw" else "pool",
         norm_activation=settings["conv_pre_norm_act"],
         output_bias="stages.0.0.layers.contract.bias" in state,
-        shortcut_bias=f"{first}.shortcut.widen.bias" in state
-        or f"{first}.shortcut.widen.weight" not in state,
+        shortcut_bias=f"{widen}.bias" in state or f"{widen}.weight" not in state,
         widen="first" if settings["transformer_expand_first"] else "last",
     )
     return config, state
@@ -99,11 +93,8 @@ def _convolution(weights: ForeignTensors, theirs: str, settings: Settings) -> St
 
 def _attention(weights: ForeignTensors, theirs: str, settings: Settings) -> State:
     first = f"{theirs}.norm1.norm.weight" in weights  # the first of a stage
-    state = (
-        weights.module(f"{theirs}.norm1.norm", "norm")
-        if first
-        else weights.module(f"{theirs}.norm1", "around_attention.norm")
-    )
+    norm, ours = ("norm1.norm", "norm") if first else ("norm1", "around_attention.norm")
+    state = weights.module(f"{theirs}.{norm}", ours)
     state |= _maybe_biased(weights, f"{theirs}.shortcut.expand", "shortcut.widen")
     size = settings["transformer_dim_head"]
     for name, tensor in pointwise(weights, f"{theirs}.attn.qkv", "attention.attention.qkv").items():

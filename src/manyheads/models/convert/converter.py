@@ -33,10 +33,7 @@ def read_tables(name: str) -> dict[str, Any]:
             return {key: frozen(part) for key, part in value.items()}
         return tuple(map(frozen, value)) if isinstance(value, list) else value
 
-    tables: dict[str, Any] = frozen(
-        tomllib.loads(Path(__file__).with_name(name).read_text("utf-8"))
-    )
-    return tables
+    return frozen(tomllib.loads(Path(__file__).with_name(name).read_text("utf-8")))
 
 
 TABLES = read_tables("converters.toml")
@@ -190,10 +187,8 @@ def _entry(name: str) -> dict[str, Any]:
     own = TABLES[name]
     base = _entry(own["like"]) if "like" in own else {}
     tables = {key: base.get(key, {}) | own.get(key, {}) for key in ("read", "only", "activation")}
-    names = {
-        key: f"{base.get(key, '')} {own.get(key, '')}"
-        for key in ("unset", "shown", "idle", "whole")
-    }
+    texts = ("unset", "shown", "idle", "whole")
+    names = {key: f"{base.get(key, '')} {own.get(key, '')}" for key in texts}
     kept = {key: own.get(key, base.get(key, "")) for key in ("kind", "section")}
     return {**tables, **names, **kept}
 

@@ -116,11 +116,9 @@ def _vgg(settings: Settings, weights: ForeignTensors, names: Names) -> Made[VggC
     depths: list[int] = []
     widths: list[int] = []
     layer = depth = 0
-    channels = None
     for number, following in zip(convolutions, [*convolutions[1:], -1], strict=True):
         state |= weights.module(f"features.{number}", f"layers.{layer}.0")
         kernel = state[f"layers.{layer}.0.weight"]
-        channels = channels or kernel.shape[1]
         if normed:
             state |= weights.batch_norm(f"features.{number + 1}", f"layers.{layer}.1")
         layer, depth = layer + 1, depth + 1
@@ -134,7 +132,7 @@ def _vgg(settings: Settings, weights: ForeignTensors, names: Names) -> Made[VggC
         state |= module | {f"{ours}.weight": module[f"{ours}.weight"].flatten(1)}
     config = VggConfig(
         **height_width(settings["img_size"]),
-        channels=channels or 0,
+        channels=state["layers.0.0.weight"].shape[1],
         depths=tuple(depths),
         widths=tuple(widths),
         hidden_size=len(state["mix.bias"]),

@@ -21,7 +21,6 @@ ACTIVATIONS = {
     "swiglu": "SWISH",  # of the gate
 }
 FORMULAS = {"sinusoidal": sinusoids, "sinusoidal-halves": sinusoid_halves}
-GATED = ("swiglu",)
 
 Tensors = Mapping[str, Tensor]
 Array = NDArray[np.float32]
@@ -77,7 +76,7 @@ def to_ctranslate2(
     shape = {
         "pre_norm": config.norm == "pre",
         "activation": specs.Activation[ACTIVATIONS[config.activation]],
-        "ffn_glu": config.activation in GATED,
+        "ffn_glu": config.activation == "swiglu",
         # 0: all dimensions of a head, in pairs of neighbours
         "rotary_dim": 0 if rotary else None,
         "rotary_interleave": True,
@@ -138,8 +137,7 @@ class _Weights:
         self.tensors = tensors
 
     def __getitem__(self, name: str) -> Array:
-        tensor = self.tensors[name].detach().to("cpu", torch.float32)
-        return tensor.numpy().copy()
+        return self.tensors[name].detach().to("cpu", torch.float32).numpy().copy()
 
     def get(self, name: str, tied: Array) -> Array:
         return self[name] if name in self.tensors else tied.copy()

@@ -8,6 +8,7 @@ that timm's constructors have for it: img_size, patch_size, window_size, embed_d
 depths; and wanted_size, the height and width that the user asks for.
 """
 
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any, Literal
 
@@ -35,37 +36,29 @@ CONVERTERS = _converters("converters")
 IMAGE_TEXT = _converters("image_text")
 
 
-def _families(library: str) -> tuple[Family, ...]:
+def _families(library: str) -> Iterator[Family]:
     """Read the families of a library, in the order in which names are compared with them."""
     entries = {entry["name"]: entry for entry in TABLES[library]}
-    families = []
     for own in entries.values():
         entry = entries.get(own.get("like"), {}) | own
         says, words = entry.get("says", {}), entry.get("words", {})
         groups = [TABLES["groups"][name] for name in entry.get("groups", ())]
-        families.append(
-            Family(
-                name=entry["name"],
-                head=entry.get("head") or "|".join(sorted(says, key=len, reverse=True)),
-                examples=entry["examples"],
-                convert=CONVERTERS[entry["converter"]],
-                says=says,
-                words={
-                    word: settings for group in (*groups, words) for word, settings in group.items()
-                },
-                image=Image(**entry.get("image", {})),
-                images={name: Image(**image) for name, image in entry.get("images", {}).items()},
-            )
+        yield Family(
+            name=entry["name"],
+            head=entry.get("head") or "|".join(sorted(says, key=len, reverse=True)),
+            examples=entry["examples"],
+            convert=CONVERTERS[entry["converter"]],
+            says=says,
+            words={word: said for group in (*groups, words) for word, said in group.items()},
+            image=Image(**entry.get("image", {})),
+            images={name: Image(**image) for name, image in entry.get("images", {}).items()},
         )
-    return tuple(families)
 
 
-TIMM, TORCHVISION = _families("timm"), _families("torchvision")
+TIMM, TORCHVISION = tuple(_families("timm")), tuple(_families("torchvision"))
 
 HF: dict[str, Converter[Any]] = {
-    name.removeprefix("hf "): converter
-    for name, converter in CONVERTERS.items()
-    if name.startswith("hf ")
+    name.removeprefix("hf "): each for name, each in CONVERTERS.items() if name.startswith("hf ")
 }
 
 GOOGLE = CONVERTERS["google"]

@@ -19,9 +19,6 @@ from manyheads.models.vit import VitConfig
 BIT = "resnet/"
 
 
-CONVOLUTION = "standardized_conv2d"
-
-
 def _convert(settings: Settings, tensors: Tensors) -> tuple[VitConfig | ResNetV2Config, State]:
     """Map the arrays of an npz file, which say all that is needed.
 
@@ -80,7 +77,7 @@ def _vit(settings: Settings, tensors: Tensors) -> tuple[VitConfig, State]:
 def _bit(settings: Settings, tensors: Tensors) -> tuple[ResNetV2Config, State]:
     weights = ForeignTensors(tensors, "Google BiT")
     named = {
-        **_filters(weights, f"{BIT}root_block/{CONVOLUTION}", "stem.conv"),
+        **_filters(weights, f"{BIT}root_block/standardized_conv2d", "stem.conv"),
         **_filters(weights, f"{BIT}head/conv2d", "head.fc"),
         "head.fc.bias": weights.take(f"{BIT}head/conv2d/bias"),
         **_norm(weights, f"{BIT}group_norm", "norm"),

@@ -63,9 +63,8 @@ def encoder_blocks(
     for layer in range(depth):
         block, ours = f"{theirs}{layer}", f"encoder.blocks.{layer}"
         state |= weights.modules(block, ours, modules)
-        state |= packed(
-            weights, [f"{block}.{part}" for part in names["qkv"]], f"{ours}.attention.qkv"
-        )
+        qkv = [f"{block}.{part}" for part in names["qkv"]]
+        state |= packed(weights, qkv, f"{ours}.attention.qkv")
         if gated:
             both, contract = (f"{block}.{part}" for part in names["gated"])
             state |= weights.module(contract, f"{ours}.feedforward.contract")

@@ -88,8 +88,15 @@ def read(about: Settings, weights: ForeignTensors) -> tuple[TransformerConfig, S
     bias = weights.take("final_logits_bias")[0] if "final_logits_bias" in weights else None
     if bias is not None and bias.any():
         state["output.bias"] = bias
-    for side in ("encoder", "decoder"):
-        _check_positions(weights, f"model.{side}.embed_positions.weight", about["d_model"])
+    for name in ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight"):
+        if name in weights:  # some files hold the table of positions: that of the formula
+            table = weights.take(name)
+            formula = sinusoid_halves(len(table), about["d_model"])
+            if not torch.allclose(table.float(), formula, atol=1e-3):  # of fp16
+                raise UsageError(
+                    f"This Hugging Face Marian model has its own positions in {name}; only "
+                    "sinusoids, which follow a formula, can be converted."
+                )
     for theirs, ours in _pairs(about, MODULES):
         state |= weights.module(theirs, ours)
     for theirs, ours in _pairs(about, ATTENTIONS):
@@ -181,8 +188,7 @@ def pad_last(
         for name, added in (("qkv", weight @ start), ("out", start)):
             bias = f"{attention}.{name}.bias"
             changed[bias] = (state[bias].double() + added).float()
-    zeros = torch.zeros(size)
-    changed["output.bias"] = state.get("output.bias", zeros)[order].float()
+    changed["output.bias"] = state.get("output.bias", torch.zeros(size))[order].float()
     changed["output.bias"][-1] = NEVER
     new = {old: token for token, old in enumerate(order)}
     config = replace(config, pad=size - 1, start=size - 1, end=new[config.end], output_bias=True)
@@ -195,7 +201,22 @@ def settings(config: TransformerConfig) -> dict[str, Any]:
     Raises:
         UsageError: the model has a part that Marian has not.
     """
-    _check_ours(config)
+    # Every part but those of this table must be at its default.
+    allowed: dict[str, tuple[Any, ...]] = {
+        "norm": ("post",),
+        "positions": ("sinusoidal", "sinusoidal-halves"),
+        "activation": tuple(ACTIVATIONS.values()),
+        "norm_eps": (NORM_EPS,),
+    }
+    for field in fields(config):
+        value = getattr(config, field.name)
+        possible = allowed.get(field.name, (field.default,))
+        if field.name not in FREE and value not in possible:
+            raise UsageError(
+                f"model.{field.name} is {value!r}; Marian's format has only "
+                f"{' or '.join(map(repr, dict.fromkeys(possible)))}. "
+                "Train with that to publish a model in this format."
+            )
     return {
         "architectures": ["MarianMTModel"],
         "model_type": "marian",
@@ -231,37 +252,6 @@ def _one_of(weights: ForeignTensors, names: list[str]) -> Tensor:
                 "configuration, but its file holds different values for them."
             )
     return first
-
-
-def _check_positions(weights: ForeignTensors, name: str, dim: int) -> None:
-    """Some files hold the table of positions, which must be that of the formula."""
-    if name not in weights:
-        return
-    table = weights.take(name)
-    if not torch.allclose(table.float(), sinusoid_halves(len(table), dim), atol=1e-3):  # of fp16
-        raise UsageError(
-            f"This Hugging Face Marian model has its own positions in {name}; only "
-            "sinusoids, which follow a formula, can be converted."
-        )
-
-
-def _check_ours(config: TransformerConfig) -> None:
-    """Refuse what Marian cannot be built as: every part but those of this table at its default."""
-    allowed: dict[str, tuple[Any, ...]] = {
-        "norm": ("post",),
-        "positions": ("sinusoidal", "sinusoidal-halves"),
-        "activation": tuple(ACTIVATIONS.values()),
-        "norm_eps": (NORM_EPS,),
-    }
-    for field in fields(config):
-        value = getattr(config, field.name)
-        possible = allowed.get(field.name, (field.default,))
-        if field.name not in FREE and value not in possible:
-            raise UsageError(
-                f"model.{field.name} is {value!r}; Marian's format has only "
-                f"{' or '.join(map(repr, dict.fromkeys(possible)))}. "
-                "Train with that to publish a model in this format."
-            )
 
 
 def _in_halves(state: Tensors, dim: int) -> State:

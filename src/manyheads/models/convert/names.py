@@ -6,7 +6,7 @@ what tensors do not show (heads, image size); where both say something, converte
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,13 +42,12 @@ class Family:
     images: Mapping[str, Image] = field(default_factory=dict)  # of names with another default
 
 
-def understand(name: str, families: Iterable[Family]) -> tuple[Family, Said]:
+def understand(name: str, families: Sequence[Family]) -> tuple[Family, Said]:
     """Read an architecture's name; what follows a dot tells the weights apart and is left out.
 
     Raises:
         UsageError: it belongs to no family here, or has a word that its family's rule has not.
     """
-    families = tuple(families)
     base = base_name(name)
     for family in families:
         start = re.match(rf"(?:{family.head})(?=_|$)", base)
@@ -56,8 +55,7 @@ def understand(name: str, families: Iterable[Family]) -> tuple[Family, Said]:
             continue
         settings = dict(family.says.get(start[0], {}))
         for word in filter(None, base[start.end() :].split("_")):
-            meaning = _meaning(word, family.words)
-            if meaning is None:
+            if (meaning := _meaning(word, family.words)) is None:
                 raise UsageError(
                     f"The architecture {name!r} has the word {word!r}, which is not understood "
                     f"here: it may name parts that have no equivalent here. {_forms((family,))}"
@@ -82,6 +80,6 @@ def _meaning(word: str, words: Words) -> Said | None:
     return None
 
 
-def _forms(families: Iterable[Family]) -> str:
+def _forms(families: Sequence[Family]) -> str:
     listed = "; ".join(f"{each.name} ({', '.join(each.examples)})" for each in families)
     return f"Understood are names like those of {listed}."

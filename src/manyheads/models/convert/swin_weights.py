@@ -4,11 +4,9 @@ The three agree on the arithmetic, but not on what happens at the edge of a grid
 fill: see `EDGES` in models/swin.py.
 """
 
-from torch import Tensor
-
 from manyheads.errors import UsageError
 from manyheads.models.convert.converter import Made, Names, converter
-from manyheads.models.convert.foreign import ForeignTensors, Settings, Tensors
+from manyheads.models.convert.foreign import ForeignTensors, Settings
 from manyheads.models.convert.layers import height_and_width, height_width, packed, patches, single
 from manyheads.models.swin import SwinConfig
 
@@ -36,12 +34,6 @@ def _read(settings: Settings, weights: ForeignTensors, names: Names) -> Made[Swi
             state[f"{mine}.attention.bias.table"] = table
     state |= weights.module(names["norm"], "norm")
     state |= weights.module(names["head"], "head")
-    return _config(state, kernel, layers, settings, names), state
-
-
-def _config(
-    state: Tensors, kernel: Tensor, layers: list[int], settings: Settings, names: Names
-) -> SwinConfig:
     window = settings["window_size"]
     if isinstance(window, list | tuple) and len(window) != 2:
         window = single(window, "window_size")
@@ -65,7 +57,7 @@ def _config(
                 f"{rows} x {columns} have {(2 * rows - 1) * (2 * columns - 1)}: check that its "
                 "image size and window size are stated."
             )
-    return config
+    return config, state
 
 
 from_timm = converter("timm swin", _read)

@@ -100,12 +100,10 @@ class Decoder(nn.Module):
         """Process one new token a beam; return the cross-attention of layer `weights_of` too."""
         at_step(caches[0].length)
         grown, weights = [], None
-        for layer, (block, source, cache) in enumerate(
-            zip(self.blocks, sources, caches, strict=True)
-        ):
-            x, cache, found = block.step(
-                x, source, source_mask, cache, need_weights=layer == weights_of
-            )
+        parts = zip(self.blocks, sources, caches, strict=True)
+        for layer, (block, source, cache) in enumerate(parts):
+            need = layer == weights_of
+            x, cache, found = block.step(x, source, source_mask, cache, need_weights=need)
             grown.append(cache)
             weights = weights if found is None else found
         return self.norm(x), grown, weights

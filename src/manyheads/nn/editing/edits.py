@@ -132,14 +132,13 @@ class Site:
                 f"{self.name}: tokens are divided among windows there, so an edit changes all "
                 "tokens and rows: leave tokens and row out."
             )
-        rows = _row_numbers(view, seat)
+        # A sentence's beams have the number of the sentence.
+        rows = list(range(len(view)))
+        if seat.rows is not None and len(seat.rows) and not len(view) % len(seat.rows):
+            rows = [int(row) for row in seat.rows for _ in range(len(view) // len(seat.rows))]
         count = view.shape[-2]
-        positions: list[int | None]
-        if seat.first is None:
-            positions = [None] * count
-        elif seat.stepping:
-            positions = [seat.first] * count
-        else:
+        positions: list[int | None] = [seat.first] * count
+        if seat.first is not None and not seat.stepping:
             positions = list(range(seat.first, seat.first + count))
         if self.tokens is not None and None in positions:
             raise UsageError(
@@ -201,9 +200,8 @@ class AttentionSite:
         self._set("v", value)
 
     def _set(self, part: str, value: Function | Trace | Tensor) -> None:
-        own = self.whole.site
         self.whole.edits.idle.discard(self.whole)
-        site = LayerId(own.stack, own.layer, f"{own.kind} {part}")
+        site = replace(self.whole.site, kind=f"{self.whole.site.kind} {part}")
         one = replace(self.whole, site=site, seen=set())
         if isinstance(value, Trace | Tensor) or not callable(value):
             one.replace(value)
@@ -293,8 +291,7 @@ class Edit:
                 "'decoder layer 2 cross head 2', 'decoder layer 2 added feedforward' or "
                 "'decoder layer 2 cross q'."
             )
-        first = int(kind != STATE)
-        return self._site(stack, int(layer), kind, head, tokens, row, first=first)
+        return self._site(stack, int(layer), kind, head, tokens, row, first=int(kind != STATE))
 
     def _site(
         self,
@@ -362,9 +359,8 @@ class Edit:
         names = {site_name(site): site for site in self.passed}
         near = names[get_close_matches(site_name(missing.site), list(names), n=1, cutoff=0)[0]]
         kind = missing.site.kind  # an attention's own: what is meant is all that it adds
-        whole, heads_of = (
-            replace(missing.site, kind=x) for x in (added_by(kind), f"{kind} {HEAD}")
-        )
+        both = (added_by(kind), f"{kind} {HEAD}")
+        whole, heads_of = (replace(missing.site, kind=each) for each in both)
         if {whole, heads_of} <= self.passed.keys():
             near = whole
         own = [site for site in self.passed if site.stack == near.stack]
@@ -452,11 +448,9 @@ def recorded(trace: Trace, site: LayerId, head: Number = None) -> Tensor:
             "output of a search with lens.trace.decoding_trace.decoded()."
         )
     x = found[0]
-    if head is None:
-        return x
-    if x.ndim != 4 or head > x.shape[1]:
+    if head is not None and (x.ndim != 4 or head > x.shape[1]):
         raise UsageError(f"The trace has nothing at {name!r}: its shape there is {tuple(x.shape)}.")
-    return x[:, head - 1]
+    return x if head is None else x[:, head - 1]
 
 
 def _indices(tokens: Indices) -> tuple[int, ...] | None:
@@ -511,13 +505,6 @@ def _replacement(site: Site, value: Tensor, row: Number, tokens: Indices) -> Cha
         return found.index_select(-2, torch.tensor(wanted, device=found.device))
 
     return replacement
-
-
-def _row_numbers(x: Tensor, seat: Seat) -> list[int]:
-    """Number the rows of a tensor as those of the batch; a sentence's beams have its number."""
-    if seat.rows is None or not len(seat.rows) or len(x) % len(seat.rows):
-        return list(range(len(x)))
-    return [int(row) for row in seat.rows for _ in range(len(x) // len(seat.rows))]
 
 
 def _fits(new: Tensor, part: Tensor) -> bool:

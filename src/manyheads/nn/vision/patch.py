@@ -79,7 +79,6 @@ def pad_to_patches(
 
 
 def _grid(images: Images, size: int) -> Grid:
-    """Count the rows and columns of patches."""
     check_axes(images, "batch channel height width")
     height, width = images.shape[2:]
     if height % size or width % size:  # a strided convolution would drop the rest silently
