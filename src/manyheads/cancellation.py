@@ -27,11 +27,7 @@ def cancellable(cancelled: Callable[[], bool]) -> Iterator[None]:
 
 
 def raise_if_cancelled() -> None:
-    """End the work of this thread if it was cancelled.
-
-    Raises:
-        WorkCancelledError: it was.
-    """
+    """Raise WorkCancelledError if the work of this thread was cancelled."""
     cancelled = getattr(_local, "cancelled", None)
     if cancelled is not None and cancelled():
         raise WorkCancelledError

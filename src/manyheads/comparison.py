@@ -203,12 +203,11 @@ def _written(score: dict[str, float], sign: str) -> str:
 
 def _system(name: str, loading: dict[str, Any]) -> Predictor | list[str]:
     try:
-        model = load(name, **loading)
+        return load(name, **loading)
     except NotFoundError as error:
         if Path(name).is_file():
             return read_lines(Path(name))[0]
         raise NotFoundError(f"{error} Nor is it a file of translations, one a line.") from None
-    return model
 
 
 def _references(recipes: Sequence[TranslateRecipe], request: EvaluateRequest) -> References:

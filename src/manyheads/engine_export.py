@@ -3,7 +3,7 @@
 import shutil
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
@@ -28,6 +28,8 @@ from manyheads.project.engine_files import RECORD, REPORT, write_record
 from manyheads.project.folder import ModelFolder, own_files, read_json, refuse_used, write_json
 from manyheads.project.lock import locked, remove_abandoned
 from manyheads.project.paths import allow, find_model, make_room
+
+FILE_REPORT = ".parity.json"  # ending of the report beside an export that is one file
 
 
 class Export(NamedTuple):
@@ -162,11 +164,10 @@ def _refuse_inside_a_model(out: Path) -> None:
 
 def _refuse_foreign_files(out: Path) -> None:
     """Refuse to replace a file that no export wrote; its report lies beside one that did."""
-    report = _report_of(out)
-    try:
-        found = read_json(report) if report.exists() else None
-    except FolderError:
-        found = None
+    report = out.with_suffix(FILE_REPORT)
+    found: Any = None
+    with suppress(FolderError):  # not there, or damaged
+        found = read_json(report)
     if isinstance(found, dict) and "compared" in found:
         return
     for path in (out, report):
@@ -175,10 +176,6 @@ def _refuse_foreign_files(out: Path) -> None:
                 f"{path} exists and was not written by an export: choose another `out`, or move "
                 "it away."
             )
-
-
-def _report_of(out: Path) -> Path:
-    return out.with_suffix(".parity.json")
 
 
 def _refuse_another(folder: ModelFolder, out: Path) -> None:
@@ -259,7 +256,7 @@ def _keep(
     if one_file:
         (only,) = path.glob(f"*{exporter.suffix}")
         write_atomically(out, only.read_bytes())
-        write_json(_report_of(out), report)
+        write_json(out.with_suffix(FILE_REPORT), report)
         return out, None
     if exporter.standalone:
         write_json(path / REPORT, report)

@@ -31,27 +31,10 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-__all__ = [
-    "ChangedFolderError",
-    "DataError",
-    "FolderError",
-    "InputWarning",
-    "InterruptedRunError",
-    "ManyheadsError",
-    "MissingExtraError",
-    "NonFiniteLossError",
-    "NotFoundError",
-    "OtherRankError",
-    "OutOfMemoryError",
-    "OutputError",
-    "RecipeError",
-    "TrainingError",
-    "UnreadableError",
-    "UsageError",
-    "WorkerError",
-    "nearest",
-]
-
+__all__ = ["ChangedFolderError", "DataError", "FolderError", "InputWarning", "InterruptedRunError"]
+__all__ += ["ManyheadsError", "MissingExtraError", "NonFiniteLossError", "NotFoundError"]
+__all__ += ["OtherRankError", "OutOfMemoryError", "OutputError", "RecipeError", "TrainingError"]
+__all__ += ["UnreadableError", "UsageError", "WorkerError", "nearest"]
 
 # Remarks on a run, a model or its folder; programs read, level or silence it as "manyheads".
 LOG = logging.getLogger("manyheads.remarks")
@@ -199,11 +182,7 @@ def nearest(name: str, allowed: Iterable[str]) -> str:
 
 @contextmanager
 def optional_import(package: str, *, extra: str) -> Iterator[None]:
-    """Around imports of a package that is an optional dependency.
-
-    Raises:
-        MissingExtraError: an import fails.
-    """
+    """Around imports of an optional dependency: raise MissingExtraError if one fails."""
     try:
         yield
     except ImportError:

@@ -66,7 +66,9 @@ class ReadingTranslator:
         self.translator: Predictor | None = None
         if request.to is None and request.translator is None:
             return
-        language = _language_of(reader)
+        # The language that it writes by itself; None: converted models do not tell.
+        language = getattr(reader, "language", None)
+        language = language or next(iter(getattr(reader, "languages", ())), None)
         check_language(reader.folder.name, language, request)
         name = request.translator or shipped_translator(language, request.to)
         self.translator = load_for(TranslateRequest, name, verb="translate")
@@ -184,12 +186,6 @@ def shipped_translator(source: str | None, target: str | None) -> str:
         f"No shipped model translates from {source} to {target!r}: there are {listed}. Name one of "
         "your own as `translator`."
     )
-
-
-def _language_of(reader: Any) -> str | None:
-    """Return the language that a reader writes by itself; None: converted models do not tell."""
-    language: str | None = getattr(reader, "language", None)
-    return language or next(iter(getattr(reader, "languages", ())), None)
 
 
 def _same(first: str | None, second: str | None) -> bool:

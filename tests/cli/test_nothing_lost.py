@@ -68,7 +68,7 @@ def test_evaluate_writes_its_outputs_over_no_input(
     (tmp_path / "p.py").write_text("# mine")
     monkeypatch.delitem(sys.modules, "p", raising=False)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    monkeypatch.setattr(plugins, "LOADED", set())
+    monkeypatch.setattr(plugins, "LOADED", {})
     before = content(tmp_path)
     answer = call(
         *("evaluate", "--model", own_translator, "--data", "n/valid", "--plugin", "p.py"),

@@ -474,7 +474,7 @@ def test_each_text_of_deepl_by_its_model(monkeypatch: pytest.MonkeyPatch) -> Non
     ) -> list[Document]:
         return [Document(f"{model.name}: {text}", (), b"") for text in texts]
 
-    def translator(_: Served, __: object, source: str | None, target: str) -> ServedModel:
+    def translator(_: Served, source: str | None, target: str) -> ServedModel:
         data = SimpleNamespace(language_pair=(source, target))
         folder: Any = SimpleNamespace(name=source, recipe=SimpleNamespace(data=data))
         return ServedModel(folder, queue=None)  # type: ignore[arg-type]

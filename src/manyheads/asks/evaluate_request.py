@@ -13,8 +13,7 @@ from manyheads.errors import nearest
 TextMetric = Literal["bleu", "chrf", "ter", "exact", "bleu_lc_tok"]
 METRICS: tuple[TextMetric, ...] = get_args(TextMetric)
 Data = Annotated[
-    str | None,
-    Option("Other data than the recipe's: two files NAME.en, NAME.de; .tsv; images."),
+    str | None, Option("Other data than the recipe's: two files NAME.en, NAME.de; .tsv; images.")
 ]
 Remote = Annotated[bool, Option("Read data by addresses that the model's recipe names.")]
 
@@ -67,8 +66,7 @@ class EvaluateRequest(Request):
     ] = None
     timing: Annotated[bool, Option("Speed, all together and one at a time.")] = False
     alignment: Annotated[
-        bool,
-        Option("How well attention says where words come from; on valid, choose the head."),
+        bool, Option("How well attention says where words come from; on valid, choose the head.")
     ] = False
     # Of matchers only:
     among: Annotated[

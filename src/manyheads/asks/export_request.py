@@ -18,8 +18,7 @@ class ComparisonInputs(Request):
     ] = None
     remote: Remote = False
     texts: Annotated[  # without right answers, so no metric
-        Several[str],
-        Option("Compare on this text instead of data. Repeatable.", name="--text"),
+        Several[str], Option("Compare on this text instead of data. Repeatable.", name="--text")
     ] = ()
     limit: Annotated[Count, Option("Number of inputs to compare, from all over the data.")] = 500
 
@@ -50,8 +49,7 @@ class ExportRequest(ComparisonInputs):
         ),
     ] = None
     calibrate: Annotated[
-        AnyPath | None,
-        Option("Of image models in int8: images to calibrate on.", metavar="FOLDER"),
+        AnyPath | None, Option("Of image models in int8: images to calibrate on.", metavar="FOLDER")
     ] = None
     runtime: Annotated[
         AnyPath | None,

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import model_validator
 
 from manyheads.asks.option import Option
-from manyheads.asks.request import Answer, BatchRequest, Limited, Request, Several, estimate_tokens
+from manyheads.asks.request import Answer, Limited, Request, Several, TextInputs
 from manyheads.bounded_numbers import Count
 
 
@@ -24,8 +24,7 @@ class IndexRequest(Request):
         str, Option("Column of a table with images or paths.", metavar="COLUMN")
     ] = "image"
     label_column: Annotated[
-        str | None,
-        Option("Column of a table to show beside an image's name.", metavar="COLUMN"),
+        str | None, Option("Column of a table to show beside an image's name.", metavar="COLUMN")
     ] = None
     prune: Annotated[bool, Option("Remove images that are gone.")] = False
     reread: Annotated[bool, Option("Read unchanged files again, too.")] = False
@@ -57,7 +56,7 @@ class IndexAnswer(Answer):
     unreadable: tuple[UnreadableImage, ...] = ()
 
 
-class ImageSearchRequest(BatchRequest):
+class ImageSearchRequest(TextInputs):
     """Find images of an index by words, or by an image that they resemble."""
 
     input_field = "queries"
@@ -69,16 +68,6 @@ class ImageSearchRequest(BatchRequest):
         Literal["text", "image"] | None,
         Option("What the queries are; by default, image files are images.", metavar="text|image"),
     ] = None
-
-    @property
-    def all_texts(self) -> tuple[str, ...]:
-        """The queries."""
-        return self.queries
-
-    @property
-    def cost(self) -> int:
-        """Tokens of the queries."""
-        return estimate_tokens(self.queries)
 
 
 class FoundImage(Answer):

@@ -11,8 +11,7 @@ class LookRequest(Request):
 
     # A text, the path of an image, or one that Pillow opened; JSON has the first two.
     given: Annotated[
-        str | OpenedImage,
-        Option("A sentence, or an image's path.", metavar="INPUT", argument=True),
+        str | OpenedImage, Option("A sentence, or an image's path.", metavar="INPUT", argument=True)
     ]
     kind: Literal["text", "image"] | None = None  # None: as the model reads it, or a file is
     untrained: Annotated[
@@ -44,8 +43,7 @@ class LookRequest(Request):
     reference: Annotated[
         str | None,
         Option(
-            "Translators and captioners: a text of your own, scored token by token.",
-            metavar="TEXT",
+            "Translators and captioners: a text of your own, scored token by token.", metavar="TEXT"
         ),
     ] = None
     prefix: Annotated[
@@ -67,8 +65,7 @@ class LookRequest(Request):
         ),
     ] = None
     why_not: Annotated[
-        str | None,
-        Option("With --why: the other word or class.", name="--not", metavar="WORD"),
+        str | None, Option("With --why: the other word or class.", name="--not", metavar="WORD")
     ] = None
     # Of text models:
     word: Annotated[

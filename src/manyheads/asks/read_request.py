@@ -9,9 +9,8 @@ from manyheads.asks.request import Answer, ImageRequest
 class ReadRequest(ImageRequest):
     """Read the text in images, and translate it."""
 
-    to: Annotated[str | None, Option("Language to translate the text into, such as en.")] = (
-        None  # do not translate
-    )
+    # None: do not translate.
+    to: Annotated[str | None, Option("Language to translate the text into, such as en.")] = None
     translator: Annotated[
         str | None,
         Option("Name or folder of a translator; the shipped one for these languages by default."),

@@ -44,8 +44,6 @@ def _opened(image: Any) -> Any:
 # An image that Pillow opened, which JSON cannot hold.
 OpenedImage = SkipJsonSchema[Annotated[Any, PlainValidator(_opened)]]
 AnyImage = AnyPath | OpenedImage
-
-
 Limited = Mapping[str, Literal["beams", "prefix", "tokens", "top"]]
 
 
@@ -91,8 +89,7 @@ class BatchRequest(Request):
     @property
     def inputs(self) -> tuple[Any, ...]:
         """The inputs."""
-        inputs: tuple[Any, ...] = getattr(self, self.input_field)
-        return inputs
+        return getattr(self, self.input_field)
 
     def with_inputs(self, inputs: Iterable[Any]) -> Self:
         """Ask the same of other inputs."""
@@ -114,22 +111,26 @@ class BatchRequest(Request):
         return True
 
 
-class TextRequest(BatchRequest):
+class TextInputs(BatchRequest):
+    """Inputs that are texts, whatever the parameter is called."""
+
+    @property
+    def all_texts(self) -> tuple[str, ...]:
+        """The inputs."""
+        return self.inputs
+
+    @property
+    def cost(self) -> int:
+        """Tokens of the inputs."""
+        return estimate_tokens(self.inputs)
+
+
+class TextRequest(TextInputs):
     """Texts; each gets an answer of its own, in the same order."""
 
     input_field = "texts"
 
     texts: Several[str]
-
-    @property
-    def all_texts(self) -> tuple[str, ...]:
-        """The inputs."""
-        return self.texts
-
-    @property
-    def cost(self) -> int:
-        """Tokens of the texts."""
-        return estimate_tokens(self.texts)
 
 
 class ImageRequest(BatchRequest):

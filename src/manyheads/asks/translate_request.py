@@ -33,14 +33,12 @@ class TranslateRequest(SearchRequest):
         ),
     ] = None
     no_repeat_ngram: Annotated[
-        Natural | None,
-        Option("Never repeat a sequence of this many tokens.", SEARCH),
+        Natural | None, Option("Never repeat a sequence of this many tokens.", SEARCH)
     ] = None
     min_length: Annotated[Natural | None, Option("Write at least this many tokens.", SEARCH)] = None
     prefix: Annotated[str, Option("Text that every translation begins with.", SEARCH)] = ""
     tag: Annotated[
-        str | None,
-        Option("Translate as this tag of the model says, such as formal.", SEARCH),
+        str | None, Option("Translate as this tag of the model says, such as formal.", SEARCH)
     ] = None
     recase: Annotated[
         bool | None,

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
+from manyheads.cli.printed_answers import Row, print_findings, print_json
+
 if TYPE_CHECKING:
     from manyheads.check_data.checked import Checked
-    from manyheads.check_data.text_check import CheckedText, Cleaned
-    from manyheads.cli.printed_answers import Row
+    from manyheads.check_data.text_check import CheckedText
     from manyheads.data.checks.image_checks import ImageFinding
     from manyheads.data.checks.text_checks import Finding
     from manyheads.recipe_data.image_data import ImageData
@@ -55,7 +56,6 @@ def run(
         plan,
         plan_recipe,
     )
-    from manyheads.cli.printed_answers import print_findings, print_json
     from manyheads.errors import UsageError
     from manyheads.recipe_data.image_data import LabelledImageData
 
@@ -105,7 +105,11 @@ def run(
             print_findings(each.heading, [row(finding) for finding in each.findings])
     cleaned = None if fix is None else clean(cast("CheckedText", checked[0]), fix)
     if json:
-        print_json({"corpora": [each.as_json() for each in checked], "fixed": _files(cleaned)})
+        fixed: Any = None
+        if cleaned is not None:
+            files, log = [str(file) for file in cleaned.files], str(cleaned.log)
+            fixed = cleaned._asdict() | {"files": files, "log": log}
+        print_json({"corpora": [each.as_json() for each in checked], "fixed": fixed})
     elif cleaned is not None:
         print(
             f"{', '.join(map(str, cleaned.files))}: {cleaned.kept:,} pairs kept, "
@@ -116,11 +120,10 @@ def run(
 
 
 def _column(text: str | None) -> str | int | None:
-    number = text is not None and text.isdecimal() and len(text) < 10  # else a name
-    return int(text) if text is not None and number else text
+    return int(text) if text and text.isdecimal() and len(text) < 10 else text  # or a name
 
 
-def _text_row(finding: "Finding") -> "Row":
+def _text_row(finding: "Finding") -> Row:
     more = ", ..." if finding.count > len(finding.lines) > 0 else ""
     side = f" ({finding.sides})" if finding.sides != "both" else ""
     lines = ", ".join(map(str, finding.lines)) + more
@@ -128,15 +131,8 @@ def _text_row(finding: "Finding") -> "Row":
     return finding.severity, finding.count, lines, words, finding.remedy
 
 
-def _image_row(finding: "ImageFinding") -> "Row":
+def _image_row(finding: "ImageFinding") -> Row:
     more = ["..."] if finding.count > len(finding.examples) else []
     words = f"{finding.what} [{finding.kind}]"
     about = "\n".join([*finding.examples, *more, finding.remedy])
     return finding.severity, finding.count, "", words, about
-
-
-def _files(cleaned: "Cleaned | None") -> dict[str, object] | None:
-    if cleaned is None:
-        return None
-    paths = {"files": [str(file) for file in cleaned.files], "log": str(cleaned.log)}
-    return cleaned._asdict() | paths

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from manyheads.cli.printed_answers import warn
+
 if TYPE_CHECKING:
     from manyheads.convert.classifiers import Library
     from manyheads.convert.marian_folder import Conversion
@@ -55,11 +57,7 @@ def marian(
     from manyheads.convert.marian_folder import from_marian
 
     made = from_marian(
-        source,
-        out,
-        source_language=source_language,
-        target_language=target_language,
-        prefix=prefix,
+        source, out, source_language=source_language, target_language=target_language, prefix=prefix
     )
     _report(made)
     print(f'Translate with: manyheads translate --model {made.folder} "..."')
@@ -77,7 +75,6 @@ def _convert_images(
     library: "Library", source: str, out: Path, arch: str | None, image_size: str | None
 ) -> None:
     from manyheads.cli.options import read_image_size
-    from manyheads.cli.printed_answers import warn
     from manyheads.convert.classifiers import from_images
     from manyheads.predict.task_pipeline import pipeline_of
     from manyheads.project.folder import ModelFolder
@@ -99,8 +96,6 @@ def _convert_images(
 
 
 def _report(made: "Conversion") -> None:
-    from manyheads.cli.printed_answers import warn
-
     for remark in made.remarks:
         warn(remark)
     print(f"{made.folder}: {made.source} to {made.target}, {made.parameters:,} parameters")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from manyheads.cli.options import Device, Remote, Threads
+from manyheads.cli.printed_answers import print_findings, print_json, warn
 
 if TYPE_CHECKING:
     from manyheads.doctor.diagnose import Diagnosis
@@ -24,7 +25,6 @@ def run(
 
     Exit code 1 with errors.
     """
-    from manyheads.cli.printed_answers import print_json, warn
     from manyheads.cli.terminal import waiting
     from manyheads.doctor.diagnose import diagnose
     from manyheads.project.folder import own_files
@@ -47,8 +47,6 @@ def run(
 
 
 def _print(diagnosis: "Diagnosis") -> None:
-    from manyheads.cli.printed_answers import print_findings
-
     if diagnosis.steps is None:
         where = "trained elsewhere"
     elif diagnosis.finished:

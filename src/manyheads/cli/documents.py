@@ -3,10 +3,12 @@
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from manyheads.cli.printed_answers import warn
 from manyheads.strict_json import dumps
 
 if TYPE_CHECKING:
@@ -39,7 +41,6 @@ def document(
     give what translates, when all is checked.
     """
     from manyheads.bulk.finished_blocks import check_ledger, ledger_of
-    from manyheads.cli.printed_answers import warn
     from manyheads.cli.terminal import write_bytes
     from manyheads.data.documents.document_formats import TEXT_FORMATS, format_of
     from manyheads.data.documents.glossary import Glossary
@@ -104,7 +105,6 @@ def lines(
     json: bool,
 ) -> None:
     """Translate texts with a glossary: one answer a line, in order."""
-    from manyheads.cli.printed_answers import warn
     from manyheads.data.documents.glossary import Glossary
     from manyheads.documents.document_translation import translate_lines
 
@@ -120,7 +120,5 @@ def lines(
 
 
 def _json(document: "Document") -> str:
-    from dataclasses import asdict
-
     lines = (asdict(line) for line in document.lines)
     return "".join(dumps({document.unit: line.pop("number"), **line}) + "\n" for line in lines)

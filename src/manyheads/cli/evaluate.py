@@ -32,13 +32,13 @@ def run(
         raise UsageError(f"MODEL is {name} and --model {model}: give one of them.")
     model = name or model or "date-en-ko"
     predictor = load_model(model, **dict(load))
-    draws = answers(predictor, ClassifyRequest) and predictor.output_classes(predictor.folder)
-    if plots is not None and not draws:
-        raise UsageError(f"--plots is for classifiers, and {model} is none: leave it out.")
     if plots is not None:
-        for name in PLOTS:
-            own = own_files(predictor.folder.path)
-            make_room(plots / name, *own, *inputs_of(predictor.folder.recipe.data, request.data))
+        folder = predictor.folder
+        if not (answers(predictor, ClassifyRequest) and predictor.output_classes(folder)):
+            raise UsageError(f"--plots is for classifiers, and {model} is none: leave it out.")
+        inputs = [*own_files(folder.path), *inputs_of(folder.recipe.data, request.data)]
+        for each in PLOTS:
+            make_room(plots / each, *inputs)
     with waiting(f"measuring {model}"):
         line = measure(predictor, request)
     print_evaluation(line, predictor.folder.path, as_json=json)

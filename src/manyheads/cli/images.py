@@ -30,21 +30,28 @@ def print_answers(
     An image that cannot be read is named on stderr, and the exit code is 1, or 2 if there is no
     such file.
 
-    Args:
-        paths: images and folders; None: the lines of stdin.
-        answer: answers requests.
-        request: without its images.
-        made: the type of the answers.
-        show: prints an answer, if not as JSON; it is told whether there are several images.
-        json: whether to print JSON.
+    Without `paths` the images are the lines of stdin. `answer` answers requests; `request` is
+    without its images, and `made` is the type of the answers. `show` prints an answer, if not as
+    JSON, and is told whether there are several images.
     """
     from manyheads.cli.printed_answers import print_json, warn, warn_of
+    from manyheads.data.images.image_file import SUFFIXES
+
+    def answered(paths: list[Path]) -> Iterator[A]:
+        """Answer images together; of a folder without any, say so in its place."""
+        for is_folder, group in groupby(paths, Path.is_dir):
+            if is_folder:
+                for path in group:
+                    error = f"{path} has no images ({', '.join(sorted(SUFFIXES))})."
+                    yield made(path=str(path), error=error)
+            else:
+                yield from answer(request.with_inputs(group))
 
     code, done = 0, 0
     waiting = images(paths or [Path("-")])
     while chunk := list(islice(waiting, AT_ONCE)):
         several = done > 0 or len(chunk) > 1
-        for result in _answers(chunk, answer, request, made):
+        for result in answered(chunk):
             if result.error is not None:
                 code = max(code, 1 if Path(result.path).exists() else 2)
                 warn(result.error)
@@ -71,21 +78,3 @@ def images(paths: list[Path]) -> Iterator[Path]:
             yield from list(filter(is_image, files_below(path))) or [path]
         else:
             yield path
-
-
-def _answers(
-    paths: list[Path],
-    answer: Callable[[Any], Iterable[A]],
-    request: ImageRequest,
-    made: Callable[..., A],
-) -> Iterator[A]:
-    """Answer images together; of a folder without any, say so in its place."""
-    from manyheads.data.images.image_file import SUFFIXES
-
-    for is_folder, group in groupby(paths, Path.is_dir):
-        if not is_folder:
-            yield from answer(request.with_inputs(group))
-            continue
-        for path in group:
-            error = f"{path} has no images ({', '.join(sorted(SUFFIXES))})."
-            yield made(path=str(path), error=error)

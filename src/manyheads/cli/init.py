@@ -2,8 +2,12 @@
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+from manyheads.cli.flags import with_flags
+from manyheads.cli.printed_answers import print_json
 
 if TYPE_CHECKING:
     from manyheads.own_data.prepared import Prepared
@@ -40,11 +44,6 @@ def run(
 
 def show(prepared: "Prepared", *, json: bool, command: str, files: Sequence[str] = ()) -> None:
     """Print what was found and what to expect, the files that were written, and what to do next."""
-    from dataclasses import asdict
-
-    from manyheads.cli.flags import with_flags
-    from manyheads.cli.printed_answers import print_json
-
     if json:
         parts = asdict(prepared)
         del parts["files"]

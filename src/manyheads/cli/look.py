@@ -1,6 +1,7 @@
 """manyheads look."""
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,6 @@ from manyheads.asks.look_request import LookRequest
 
 if TYPE_CHECKING:
     from manyheads.looking.look_inside import Look
-    from manyheads.predict.base_predictor import Predictor
 
 
 def run(
@@ -32,8 +32,9 @@ def run(
         from manyheads.errors import UsageError
         from manyheads.lens.cause.cause_figures import GROUP, tabulated
         from manyheads.lens.panels import Table
+        from manyheads.lens.trace.module_shapes import render_shapes
         from manyheads.lens.view.text_view import TextView
-        from manyheads.looking.look_inside import FIGURES, FORMS, look_at
+        from manyheads.looking.look_inside import FIGURES, FORMS, look_at, shapes_of
         from manyheads.predict.base_predictor import answers
         from manyheads.predict.load import load as load_model
         from manyheads.project.folder import own_files
@@ -55,16 +56,19 @@ def run(
             if out is not None and figures.resolve() == out.resolve():
                 raise UsageError(f"--out and --figures are both {out}: give two names.")
         predictor = load_model(model, **dict(load))
-        of_images = predictor.folder.recipe.data.has_images
+        given = request.given if predictor.folder.recipe.data.has_images else None
         for path in (out, figures):
             if path is not None:
-                given = request.given if of_images else None
                 make_room(path, given, *own_files(predictor.folder.path))
         if steps and (request.untrained or not answers(predictor, TranslateRequest)):
             raise UsageError(f"{model} does not search for a translation: leave --steps out.")
         look = None if shapes else look_at(predictor, request)
     if look is None:
-        _print_shapes(predictor, request.given, as_json=json)
+        lines = shapes_of(predictor, request.given)
+        if json:
+            print_json([asdict(line) for line in lines])
+        else:
+            print(render_shapes(lines))
         return
     # Files before what is printed: a reader may leave early, as `head -1` does.
     page = None if json and out is None else out or _new_page()
@@ -103,20 +107,6 @@ def _new_page() -> Path:
     while (path := Path(f"look-{number}.html" if number > 1 else "look.html")).exists():
         number += 1
     return path
-
-
-def _print_shapes(predictor: "Predictor", given: str, *, as_json: bool) -> None:
-    from dataclasses import asdict
-
-    from manyheads.cli.printed_answers import print_json
-    from manyheads.lens.trace.module_shapes import render_shapes
-    from manyheads.looking.look_inside import shapes_of
-
-    lines = shapes_of(predictor, given)
-    if as_json:
-        print_json([asdict(line) for line in lines])
-    else:
-        print(render_shapes(lines))
 
 
 def _print(look: "Look") -> None:

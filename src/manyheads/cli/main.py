@@ -39,8 +39,6 @@ TEXTS = {"texts", "given", "queries", "--prefix", "--reference", "--word", "--al
 TEXTS |= {"--instead", "--why", "--not"}
 # What divides the work of a command among processes, where something does.
 INSTEAD = {"translate": ", with --file FILE --workers N", "serve": ", with --processes N"}
-
-
 HELP = {"help_option_names": ["-h", "--help"]}
 
 
@@ -176,10 +174,8 @@ def main() -> None:
                 app()
             finally:
                 sys.stdout.flush()
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             code = _explain(error.__cause__ if isinstance(error, _PastTyperError) else error)
-        except KeyboardInterrupt as error:
-            code = _explain(error)
     sys.exit(code)
 
 
@@ -206,7 +202,9 @@ def _explain(error: BaseException | None) -> int:
     if isinstance(error, ReaderGoneError):  # nothing is wrong
         return 0
     if isinstance(error, ManyheadsError):
-        if _reported_by_another_rank(error):
+        # Rank 0 of several prints what all of them see, and what it was told.
+        alike = (OtherRankError, InterruptedRunError, NonFiniteLossError, RecipeError)
+        if isinstance(error, alike) and os.environ.get("RANK", "0") != "0":
             time.sleep(FIRST)  # torchrun ends all ranks when one has ended
         else:
             warn(str(error))
@@ -236,12 +234,6 @@ def _was_interrupted(error: BaseException | None) -> bool:
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
-
-
-def _reported_by_another_rank(error: ManyheadsError) -> bool:
-    """Tell whether rank 0 of several prints it: what all ranks see, and what it was told."""
-    alike = (OtherRankError, InterruptedRunError, NonFiniteLossError, RecipeError)
-    return isinstance(error, alike) and os.environ.get("RANK", "0") != "0"
 
 
 def _write_report(error: BaseException) -> str:

@@ -13,11 +13,7 @@ def run(json: bool = False) -> None:
     from manyheads.project.paths import find_recipe, shipped
 
     models = shipped("pretrained")
-    listed = {
-        "models": list(models),
-        "recipes": list(shipped("recipes")),
-        "presets": list(PRESETS),
-    }
+    listed = {"models": list(models), "recipes": list(shipped("recipes")), "presets": list(PRESETS)}
     licences = {
         name: {
             each.name: each.licence

@@ -24,14 +24,10 @@ ENDLESS = 2**31 - 1  # a bound of this size is not worth showing
 
 
 def command(words: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a command of a function, which prints without control characters.
+    """Make the command of these words, such as "convert timm"; it prints no control characters.
 
     It has the options of the requests that the function takes; the inputs of a `BatchRequest` stay
     empty, and a parameter that the function has of its own is not made an option.
-
-    Args:
-        words: the command's, such as "convert timm".
-        function: what it does.
     """
     signature = inspect.signature(function)
     described = ChainMap(TABLE.get(words, {}), TABLE[words.split()[0]], TABLE["*"])
@@ -120,7 +116,6 @@ def _plain(kind: Any) -> tuple[Any, list[Any]]:
 
 
 def _range(metadata: list[Any]) -> dict[str, Any]:
-    """Return the bounds of a number."""
     bounds: dict[str, Any] = {}
     for each in metadata:
         if isinstance(each, Ge):
@@ -141,9 +136,9 @@ def _parameter(request: type[Request], name: str) -> inspect.Parameter:
 
 def _value(request: type[Request], name: str, given: Any) -> Any:
     field = request.model_fields[name]
-    option = option_of(field)
     if given is None:
         return field.default
+    option = option_of(field)
     if option is not None and option.read is not None:
         return option.read(given)
     return tuple(given) if isinstance(given, list) else given
@@ -158,11 +153,7 @@ Threads = annotation(LoadOptions, "threads")
 
 
 def read_image_size(text: str) -> tuple[int, int]:
-    """Read N or HxW.
-
-    Raises:
-        UsageError: it is neither.
-    """
+    """Read N or HxW, or raise UsageError."""
     sides = re.fullmatch(r"(\d{1,9})(?:[xX](\d{1,9}))?", text)
     if sides is None or int(sides[1]) < 1 or (sides[2] and int(sides[2]) < 1):
         raise UsageError(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}  # of severities
 WIDEST = 12  # classes of a confusion matrix that a terminal has room for
+Row = tuple[str, int | None, str, str, str]  # severity, count, lines, what it is, more about it
 
 
 def print_json(value: Any) -> None:
@@ -36,8 +37,7 @@ def print_evaluation(line: Mapping[str, Any], folder: Path, *, as_json: bool) ->
         low, high = line.get("intervals", {}).get(name, (None, None))
         between = "" if low is None else f" 95% within {low:.2f}-{high:.2f}"
         print(f"  {name:<{width}} {score['value']:6.2f}{between}   ({score['signature']})")
-    groups = line.get("groups") or {}
-    for name, value in sorted(groups.items(), key=lambda entry: entry[1]):
+    for name, value in sorted((line.get("groups") or {}).items(), key=lambda entry: entry[1]):
         print(f"  {value:6.2f}   {name}")
     if "classes" in line:
         _print_classes(line)
@@ -86,8 +86,7 @@ def _print_classes(line: Mapping[str, Any]) -> None:
     """Print the classes, the worst first, and what is mistaken for what."""
     width = max(map(len, line["classes"]))
     print(f"  {'class':<{width}} {'images':>9} {'precision':>10} {'recall':>7} {'F1':>7}")
-    ordered = sorted(line["classes"].items(), key=lambda entry: entry[1]["f1"])
-    for name, each in ordered:
+    for name, each in sorted(line["classes"].items(), key=lambda entry: entry[1]["f1"]):
         print(
             f"  {name:<{width}} {each['images']:>9,} {each['precision']:>10.2f} "
             f"{each['recall']:>7.2f} {each['f1']:>7.2f}"
@@ -157,9 +156,6 @@ def _print_alignment(alignment: Mapping[str, Any] | None) -> None:
         if name in alignment
     )
     print(f"  alignment: {parts} of known origin, by {alignment['reader']}")
-
-
-Row = tuple[str, int | None, str, str, str]  # severity, count, lines, what it is, more about it
 
 
 def print_findings(

@@ -1,5 +1,6 @@
 """manyheads search."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import typer
@@ -47,8 +48,6 @@ def run(
 
 def _print(images: tuple[FoundImage, ...]) -> None:
     """Print a line for each image; paths in the current folder are relative to it."""
-    from contextlib import suppress
-
     here = Path.cwd()
     for rank, each in enumerate(images, 1):
         path = each.path

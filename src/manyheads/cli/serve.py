@@ -78,7 +78,7 @@ def run(
             return
         listening = ending.enter_context(bind(settings))
         served = options.make(limits, worker)
-        address = address_of(listening)
+        address = address_of(*listening.getsockname()[:2])
         several = f" by {processes} processes" if processes > 1 else ""
         warn(f"serving {', '.join(served.models)} at {address}{several} (Ctrl-C stops)")
         if processes == 1:

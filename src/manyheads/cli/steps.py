@@ -1,5 +1,7 @@
 """A translation in a terminal: how it was found step by step, and what comes from what."""
 
+from itertools import groupby
+
 from manyheads.cli.flags import with_flags
 from manyheads.lens.labels import SPACE, label
 from manyheads.lens.view.text_view import Matrix, TextView
@@ -31,14 +33,10 @@ def print_alignment(view: TextView) -> None:
     """Print which output tokens come from which source token, in the order of the output."""
     alignment = view.alignment
     assert alignment is not None
-    groups: list[tuple[int, list[str]]] = []
-    for row, column, _ in alignment.links:
-        if not groups or groups[-1][0] != column:
-            groups.append((int(column), []))
-        groups[-1][1].append(view.output[int(row)])
-    pairs = [
-        f"{label(''.join(tokens))} ← {label(view.source[column])}" for column, tokens in groups
-    ]
+    pairs = []
+    for column, links in groupby(alignment.links, key=lambda link: int(link[1])):
+        tokens = "".join(view.output[int(row)] for row, *_ in links)
+        pairs.append(f"{label(tokens)} ← {label(view.source[column])}")
     print(f"alignment: {', '.join(pairs)}")
     print(f"  {alignment.legend}; {with_flags(alignment.why)}")
 

@@ -120,9 +120,7 @@ def console(stream: TextIO) -> "Console":
     from rich.console import Console
 
     # Not through the stream's own `write`, which would escape rich's colours.
-    file = stream
-    if isinstance(stream, _Stream):
-        file = cast(TextIO, _Stream(stream.stream))
+    file = cast(TextIO, _Stream(stream.stream)) if isinstance(stream, _Stream) else stream
     return Console(file=file, markup=False, emoji=False, highlight=False)
 
 

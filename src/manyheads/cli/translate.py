@@ -1,16 +1,11 @@
 """manyheads translate."""
 
 import sys
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from manyheads.asks.load_options import LoadOptions
-from manyheads.asks.translate_request import TranslateRequest
-
-if TYPE_CHECKING:
-    from manyheads.predict.base_predictor import Predictor
+from manyheads.asks.translate_request import TranslateAnswer, TranslateRequest
 
 
 def run(
@@ -32,7 +27,7 @@ def run(
     from manyheads.cli.texts import texts as read
     from manyheads.errors import UsageError
     from manyheads.predict.load import load_for
-    from manyheads.predict.stream import AT_A_TIME
+    from manyheads.predict.stream import AT_A_TIME, stream
     from manyheads.tasks.translate.predictor import Translator
 
     if (request.probabilities or request.align) and not json:
@@ -54,15 +49,15 @@ def run(
     if (file or glossary) and request.without:
         raise UsageError("--without is for texts: leave out --file and --glossary.")
     translator = load_for(TranslateRequest, model, verb="translate", **dict(load))
-    at_a_time = AT_A_TIME
-    if not texts and sys.stdin.isatty():
-        at_a_time = 1  # a person waits for each answer
-    if not isinstance(translator, Translator):  # a predictor from outside the package
-        if file or glossary:
-            raise UsageError(f"{model} translates texts only: leave out --file and --glossary.")
-        _translate(translator, request, read(texts), at_a_time, json=json)
-        return
-    if file is not None:
+    # A person waits for each answer.
+    at_a_time = 1 if not texts and sys.stdin.isatty() else AT_A_TIME
+    if not (file or glossary):
+        answers = stream(translator.answer, request, read(texts), at_a_time)
+        for number, answer in enumerate(answers, 1):
+            _print(number, answer, request, json=json)
+    elif not isinstance(translator, Translator):  # a predictor from outside the package
+        raise UsageError(f"{model} translates texts only: leave out --file and --glossary.")
+    elif file is not None:
         processes = partial(bulk.processes, model, workers, ray, out, load)
         documents.document(
             translator,
@@ -77,34 +72,21 @@ def run(
         )
     elif glossary is not None:
         documents.lines(translator, request, read(texts), glossary, at_a_time, json=json)
-    else:
-        _translate(translator, request, read(texts), at_a_time, json=json)
 
 
-def _translate(
-    translator: "Predictor",
-    request: "TranslateRequest",
-    texts: Iterator[str],
-    at_a_time: int,
-    *,
-    json: bool,
-) -> None:
+def _print(number: int, answer: TranslateAnswer, request: TranslateRequest, *, json: bool) -> None:
     from manyheads.cli.printed_answers import print_json, warn, warn_of
-    from manyheads.predict.stream import stream
     from manyheads.predict.text_reader import one_line
 
-    answers = stream(translator.answer, request, texts, at_a_time)
-    for number, answer in enumerate(answers, 1):
-        text, best = answer.source, answer.n_best
-        if json:
-            print_json(answer.to_json())
-        else:
-            for each in best:
-                line = one_line(each.text)
-                print(line if request.n_best == 1 else f"{each.score:.4f}\t{line}", flush=True)
-        if len(best) < request.n_best and text.strip():
-            warn(
-                f"text {number}: the search found {len(best)} different translations, not "
-                f"{request.n_best}. Raise --diverse or --beam, or try --sample."
-            )
-        warn_of(number, answer.notes)
+    if json:
+        print_json(answer.to_json())
+    else:
+        for each in answer.n_best:
+            line = one_line(each.text)
+            print(line if request.n_best == 1 else f"{each.score:.4f}\t{line}", flush=True)
+    if len(answer.n_best) < request.n_best and answer.source.strip():
+        warn(
+            f"text {number}: the search found {len(answer.n_best)} different translations, not "
+            f"{request.n_best}. Raise --diverse or --beam, or try --sample."
+        )
+    warn_of(number, answer.notes)

@@ -11,12 +11,7 @@ from manyheads.cli.texts import texts as read_texts
 def asks_texts(
     request: type[TextRequest], *, does: str
 ) -> Callable[[Callable[[Any], None]], Callable[..., None]]:
-    """Make a command of what prints one answer.
-
-    Args:
-        request: what the model is asked.
-        does: what the model must do, for messages.
-    """
+    """Make a command of what prints one answer; `does` is what a model must do, for messages."""
 
     def make(show: Callable[[Any], None]) -> Callable[..., None]:
         def run(

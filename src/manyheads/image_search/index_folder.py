@@ -204,16 +204,11 @@ class IndexFolder:
                 if len(vectors):
                     content = np.asarray(vectors, dtype=TYPE).tobytes()
                     append_bytes(self.path / VECTORS, content, behind=self.rows * self._bytes)
-                self._database.executemany(
-                    "INSERT INTO vectors VALUES (?, ?)", enumerate(contents, self.rows)
-                )
-                self._database.executemany(
-                    "DELETE FROM images WHERE name = ?", ((_stored(name),) for name in removed)
-                )
-                self._database.executemany(
-                    "REPLACE INTO images VALUES (?, ?, ?, ?, ?)",
-                    (tuple(map(_stored, image)) for image in images),
-                )
+                run = self._database.executemany
+                run("INSERT INTO vectors VALUES (?, ?)", enumerate(contents, self.rows))
+                run("DELETE FROM images WHERE name = ?", ((_stored(name),) for name in removed))
+                stored = (tuple(map(_stored, image)) for image in images)
+                run("REPLACE INTO images VALUES (?, ?, ?, ?, ?)", stored)
         self.rows += len(vectors)
 
     # --- The database ---------------------------------------------------------------------------
@@ -310,11 +305,9 @@ def check_place(path: Path) -> bool:
         return False
     # What a process leaves that was killed while it made the index; it holds no vector yet.
     own = {LOCK, VECTORS, IMAGES, f"{IMAGES}-journal"}
-    others = [each.name for each in path.iterdir() if each.name not in own]
-    begun = path / VECTORS
-    if [each for each in others if not each.startswith(".manyheads-")] or (
-        begun.exists() and begun.stat().st_size
-    ):
+    others = {each.name for each in path.iterdir()} - own
+    begun = (path / VECTORS).exists() and (path / VECTORS).stat().st_size
+    if begun or not all(each.startswith(".manyheads-") for each in others):
         raise UsageError(
             f"{path} is not empty, and no index: it has no {HEADER}. Choose another `out`."
         )

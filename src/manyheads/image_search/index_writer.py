@@ -153,8 +153,7 @@ class IndexWriter:
         """Read images, and embed the contents that the index does not know."""
         found: list[tuple[_Image, str]] = []
         unknown: dict[str, bytes | ImageContent] = {}
-        read = in_threads(_Image.read, waiting)
-        for image, known in zip(waiting, read, strict=True):
+        for image, known in zip(waiting, in_threads(_Image.read, waiting), strict=True):
             if isinstance(known, str):
                 self._refuse(image, known)
                 continue
@@ -172,37 +171,26 @@ class IndexWriter:
 
     def _look_up(self, images: ImageSet, index: int) -> _Image | None:
         """Describe an image that has to be read; None if the index knows all about it."""
-        name = images.names[index]
-        path = images.files[index] if images.files else None
-        own = path is not None and str(path) == name
-        if own and path is not None and ".." in path.parts:
-            path = path.resolve()
-            name = str(path)
+        name, file = images.names[index], str(images.files[index]) if images.files else None
+        own = file == name
+        if own and ".." in Path(name).parts:
+            name = file = str(Path(name).resolve())
         if name in self._seen:
             return None
         self._seen.add(name)
-        now = IndexedImage(
-            name=name,
-            file=None if path is None else str(path),
-            row=-1,
-            label=images.classes[int(images.labels[index])] if images.classes else None,
-            state=state_of(name, time.time_ns()) if own else None,
-        )
+        label = images.classes[int(images.labels[index])] if images.classes else None
+        state = state_of(name, time.time_ns()) if own else None
+        now = IndexedImage(name, file, row=-1, label=label, state=state)
         before = None if self.folder is None else self.folder.image(name)
-        known = before is not None and now.state is not None and before.state == now.state
-        if before is not None and known and not self.reread:
+        if before and state and before.state == state and not self.reread:
             self._put(now._replace(row=before.row), before)
             return None
         return _Image(images, index, now, before)
 
     def _put(self, now: IndexedImage, before: IndexedImage | None) -> None:
         """Let an image of the index be so from now on."""
-        if before is None:
-            self.counts["added"] += 1
-        elif before.row != now.row:
-            self.counts["changed"] += 1
-        else:
-            self.counts["unchanged"] += 1
+        kind = "added" if before is None else "changed" if before.row != now.row else "unchanged"
+        self.counts[kind] += 1
         if now != before:
             self._images.append(now)
 
@@ -249,8 +237,7 @@ class IndexWriter:
         step = 1 if threads == 1 else DECODED * threads
         for first in range(0, len(waiting), step):
             part = dict(waiting[first : first + step])
-            images = in_threads(_decode, [*part.values()])
-            for sha256, image in zip(part, images, strict=True):
+            for sha256, image in zip(part, in_threads(_decode, [*part.values()]), strict=True):
                 if isinstance(image, str):
                     reasons[sha256] = image
                 else:

@@ -55,10 +55,8 @@ def gather(
                 "Name images, folders, tables (.csv, .tsv, .jsonl), .parquet or .tar files."
             ) from None
         except DataError as error:  # of recipes, whose keys have other names
-            message = str(error).replace(
-                "data.image and data.label", "`image_column` and `label_column`"
-            )
-            raise DataError(message) from error
+            own = "`image_column` and `label_column`"
+            raise DataError(str(error).replace("data.image and data.label", own)) from error
     return [*sets, read_files(alone)] if alone else sets
 
 
@@ -77,8 +75,6 @@ def is_gone(file: str) -> bool:
     """Tell whether a file is not there; one that cannot be looked for may be."""
     try:
         os.stat(file)  # noqa: PTH116 - as fast as possible, for each image
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except OSError:
-        return False
+    except OSError as error:
+        return isinstance(error, FileNotFoundError | NotADirectoryError)
     return False

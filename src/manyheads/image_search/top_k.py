@@ -59,11 +59,8 @@ def _best(
     margin = 2 * terms / (1 - terms) * LONGEST**2
     least = np.partition(scores, -k)[-k] - margin
     rows = np.flatnonzero(scores >= least)
-    exact = np.concatenate(
-        [
-            (vectors[rows[start : start + BLOCK]].astype(np.float64) * query).sum(axis=1)
-            for start in range(0, len(rows), BLOCK)
-        ]
-    )
+    blocks = (rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK))
+    scored = [(vectors[block].astype(np.float64) * query).sum(axis=1) for block in blocks]
+    exact = np.concatenate(scored)
     order = np.lexsort((rows, -exact))[:k]
     return rows[order], exact[order]

@@ -112,11 +112,8 @@ class Bench:
 
 def _read(notebook: Path, head: str) -> dict[str, Trial]:
     """Read the trials of a notebook that begins with `head`; otherwise start a new one."""
-    lines = (
-        notebook.read_text(encoding="utf-8").splitlines(keepends=True) if notebook.exists() else []
-    )
-    whole = [line for line in lines if line.endswith("\n")]  # the last may be incomplete
-    if not whole or whole[0].strip() != head:
-        whole = [head + "\n"]
-    write_text(notebook, "".join(whole))
-    return {trial["name"]: Trial(**trial) for trial in map(json.loads, whole[1:])}
+    text = notebook.read_text(encoding="utf-8") if notebook.exists() else ""
+    first, *lines = text.split("\n")[:-1] or [""]  # the last line may be incomplete
+    kept = lines if first == head else []
+    write_text(notebook, "\n".join([head, *kept, ""]))
+    return {trial["name"]: Trial(**trial) for trial in map(json.loads, kept)}

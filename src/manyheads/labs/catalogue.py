@@ -48,18 +48,14 @@ class Lab:
         return findings(self.name, size, *experiment.run(bench, size))
 
 
-def _read() -> dict[str, Lab]:
-    text = (files(__package__) / "experiments.toml").read_text(encoding="utf-8")
-    return {name: Lab(name=name, **_frozen(each)) for name, each in tomllib.loads(text).items()}
-
-
 def _frozen(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _frozen(each) for key, each in value.items()}
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
-CATALOGUE = _read()
+_TEXT = (files(__package__) / "experiments.toml").read_text(encoding="utf-8")
+CATALOGUE = {name: Lab(name=name, **_frozen(each)) for name, each in tomllib.loads(_TEXT).items()}
 
 
 def find(name: str) -> Lab:

@@ -35,23 +35,25 @@ def interval(measured: Sequence[float]) -> Interval:
     return Interval(middle, middle - half, middle + half)
 
 
-def verdict(a: Sequence[float], b: Sequence[float]) -> int:
+def verdict(a: Sequence[Any], b: Sequence[Any], *path: Any) -> int:
     """Return whether a is significantly more than b (1), less (-1), or neither (0).
 
-    Seeds are compared in pairs. With one seed there is no interval, and only the sign is used.
+    Both are numbers, or trials that measured numbers under nested keys. Seeds are compared in
+    pairs. With one seed there is no interval, and only the sign is used.
     """
-    return surely(interval([x - y for x, y in zip(a, b, strict=True)]))
+    pairs = zip(values(a, *path), values(b, *path), strict=True)
+    return surely(interval([x - y for x, y in pairs]))
 
 
-def more(a: Sequence[float], b: Sequence[float]) -> str:
+def more(a: Sequence[Any], b: Sequence[Any], *path: Any) -> str:
     """Return the verdict as "more", "less" or "not surely more"."""
-    return {1: "more", -1: "less", 0: "not surely more"}[verdict(a, b)]
+    return {1: "more", -1: "less", 0: "not surely more"}[verdict(a, b, *path)]
 
 
-def leader(scores: Mapping[str, Sequence[float]]) -> str:
+def leader(scores: Mapping[str, Sequence[Any]], *path: Any) -> str:
     """Return the name of the largest mean, and the second if it is not significantly less."""
-    first, second = sorted(scores, key=lambda name: -statistics.fmean(scores[name]))[:2]
-    sure = verdict(scores[first], scores[second]) > 0
+    first, second = sorted(scores, key=lambda name: -over(scores[name], *path).mean)[:2]
+    sure = verdict(scores[first], scores[second], *path) > 0
     return first if sure else f"{first} (not surely more than {second})"
 
 
@@ -71,8 +73,7 @@ def resampled(one: Ratio, other: Ratio | None = None) -> Interval:
 
     def ratios(values: Sequence[float], counts: Sequence[float] | None) -> np.ndarray:
         below = np.ones(len(values)) if counts is None else np.array(counts, dtype=float)
-        found: np.ndarray = (draws @ np.array(values, dtype=float)) / (draws @ below).clip(1e-9)
-        return found
+        return (draws @ np.array(values, dtype=float)) / (draws @ below).clip(1e-9)
 
     found = ratios(*one) - (ratios(*other) if other is not None else 0.0)
     low, high = np.quantile(found[1:], [0.025, 0.975])
@@ -93,9 +94,8 @@ def judged(*parts: bool) -> str:
 
 def counted(verdicts: Sequence[str]) -> str:
     """Count verdicts in words, such as "holds in 1, does not hold at this size in 2"."""
-    return ", ".join(
-        f"{name} in {verdicts.count(name)}" for name in (HOLDS, PART, FAILS) if name in verdicts
-    )
+    given = [name for name in (HOLDS, PART, FAILS) if name in verdicts]
+    return ", ".join(f"{name} in {verdicts.count(name)}" for name in given)
 
 
 @dataclass(frozen=True)

@@ -23,14 +23,12 @@ C = TypeVar("C", bound=TrainConfig)
 class Learned:
     """How a training run went."""
 
-    seconds: float
     lines: list[dict[str, float]]  # of the log: losses, and validations (val_...)
 
     @property
     def loss(self) -> float:
         """The last training loss of the log: a mean since the line before."""
-        losses = [line["loss"] for line in self.lines if "loss" in line]
-        return losses[-1]
+        return next(line["loss"] for line in self.lines[::-1] if "loss" in line)
 
     def last(self, metric: str) -> float:
         """The last value of a validation metric."""
@@ -42,12 +40,8 @@ def training(kind: type[C], steps: int, rate: float, *, lines: int = 10, **setti
 
     `lines` are those of the log, `settings` further entries of the table.
     """
-    usual = {
-        "warmup": max(steps // 10, 1),
-        "log_every": max(steps // lines, 1),
-        "validate_every": steps,
-        "save_every": steps,
-    }
+    usual = {"warmup": max(steps // 10, 1), "log_every": max(steps // lines, 1)}
+    usual |= {"validate_every": steps, "save_every": steps}
     return kind(steps=steps, learning_rate=rate, **(usual | settings))
 
 
@@ -65,7 +59,7 @@ def fresh(config: Builds[M], seed: int) -> M:
 def learn(model: torch.nn.Module, task: Any) -> Learned:
     """Train a model by a task that knows its own [train] table and seed; set it to evaluation."""
     with TemporaryDirectory(prefix="manyheads-lab-") as folder:
-        progress = fit(
+        fit(
             model,
             task,
             task.config,
@@ -77,4 +71,4 @@ def learn(model: torch.nn.Module, task: Any) -> Learned:
         )
         lines = [line for _, line in metric_lines(Path(folder) / "metrics.jsonl")]
     model.eval()
-    return Learned(progress.seconds, lines)
+    return Learned(lines)

@@ -102,5 +102,4 @@ def _cell(measured: Any, path: Sequence[Any]) -> Cell:
         if isinstance(measured, list) and isinstance(key, str):
             return over(measured, *path[place:])
         measured = measured[key]
-    cell: Cell = measured
-    return cell
+    return measured

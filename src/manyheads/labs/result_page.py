@@ -6,26 +6,16 @@ from manyheads.lens.panels import Cell, Table, number, written
 
 def page(result: Result, *, drawn: bool = True) -> str:
     """Write the page of a result; `drawn`: its figure lies beside the page."""
-    parts = [
-        f"# {result.lab}",
-        f"*{result.question}* (atlas {', '.join(result.atlas)})",
-        f"**{result.conclusion}**",
-    ]
+    parts = [f"# {result.lab}", f"*{result.question}* (atlas {', '.join(result.atlas)})"]
+    parts.append(f"**{result.conclusion}**")
     if result.scale != "full":
         parts.append(f"*A {result.scale} run: too small to conclude from. Leave --quick out.*")
     if len(result.seeds) == 1 and _chance(result):
         parts.append("*One seed, so no interval: differences may be luck.*")
     if drawn:
         parts.append(f"![{result.question}]({result.lab}.png)")
-    parts += [_table(table) for table in result.tables]
-    parts += [
-        "## How it was measured",
-        result.method,
-        "## What this scale cannot show",
-        result.limits,
-        "## Run",
-        _run(result),
-    ]
+    parts += [*map(_table, result.tables), "## How it was measured", result.method]
+    parts += ["## What this scale cannot show", result.limits, "## Run", _run(result)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -36,7 +26,7 @@ def _chance(result: Result) -> bool:
 def _table(table: Table) -> str:
     rows = [
         f"| {' | '.join(table.columns)} |",
-        "|" + "|".join("---" if i == 0 else "---:" for i in range(len(table.columns))) + "|",
+        "|---" + "|---:" * (len(table.columns) - 1) + "|",
         *(f"| {' | '.join(map(cell, row))} |" for row in table.rows),
     ]
     return f"### {table.title}\n\n" + "\n".join(rows)

@@ -69,6 +69,7 @@ def run_lab(
             f"{error} Trials that are kept in {notebook}: {len(bench.trials)}. The same command "
             "goes on."
         ) from error
+    command = f"manyheads lab {name}" + (" --quick" if scale == "quick" else "")
     result = Result(
         schema=SCHEMA,
         lab=name,
@@ -88,7 +89,7 @@ def run_lab(
         minutes=round(sum(trial.seconds for trial in bench.trials) / 60, 2),
         cpu_minutes=round(sum(trial.cpu for trial in bench.trials) / 60, 2),
         date=datetime.now(UTC).date().isoformat(),
-        command=_command(name, scale, seeds),
+        command=command if seeds is None else f"{command} --seeds {seeds}",
     )
     write(result, out)
     notebook.unlink(missing_ok=True)  # the result has all of it
@@ -111,13 +112,8 @@ def write(result: Result, out: Path) -> None:
         draw(result.panels, out / f"{result.lab}.png", title=result.question)
     write_text(out / f"{result.lab}.md", page(result, drawn=drawn))
     # Last: if it exists, all files are complete.
-    write_text(out / f"{result.lab}.json", as_json(result))
-
-
-def as_json(result: Result) -> str:
-    """Write a result as indented JSON."""
-    plain: dict[str, Any] = RESULT.dump_python(result, mode="json")
-    return dumps(plain, indent=1) + "\n"
+    plain = RESULT.dump_python(result, mode="json")
+    write_text(out / f"{result.lab}.json", dumps(plain, indent=1) + "\n")
 
 
 def read(path: Path) -> Result:
@@ -145,19 +141,11 @@ def is_full(path: Path) -> bool:
         return False
 
 
-def _command(name: str, scale: Scale, seeds: int | None) -> str:
-    quick = " --quick" if scale == "quick" else ""
-    return f"manyheads lab {name}{quick}" + ("" if seeds is None else f" --seeds {seeds}")
-
-
 def _machine() -> dict[str, Any]:
     """Return the hardware that the times of a result depend on."""
     device = best_device()
-    machine: dict[str, Any] = {
-        "processor": processor(),
-        "cores": os.cpu_count() or 1,
-        "threads": torch.get_num_threads(),
-    }
+    machine: dict[str, Any] = {"processor": processor(), "cores": os.cpu_count() or 1}
+    machine["threads"] = torch.get_num_threads()
     if device.type == "cuda":
         machine["gpu"] = torch.cuda.get_device_name(device)
     return machine

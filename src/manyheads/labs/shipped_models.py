@@ -48,8 +48,7 @@ def pairs(name: str, split: str, count: int, root: str | None) -> list[tuple[str
 
 def greedy(name: str, texts: list[str]) -> list[tuple[str, Sequence[int]]]:
     """Translate texts greedily: text and tokens of each."""
-    found = translator(name).translate(texts, beams=1)
-    return [(best.text, best.tokens) for best, *_ in found]
+    return [(best.text, best.tokens) for best, *_ in translator(name).translate(texts, beams=1)]
 
 
 @lru_cache(maxsize=8)

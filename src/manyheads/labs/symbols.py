@@ -1,5 +1,6 @@
 """Synthetic tasks on sequences of symbols, each testing a single ability."""
 
+import re
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -69,12 +70,8 @@ class Symbols:
 
     def pieces(self, text: str) -> list[Piece]:
         """Split a text into tokens, each with the characters that it covers."""
-        pieces, end = [], 0
-        for word in text.split():
-            begin = text.index(word, end)
-            end = begin + len(word)
-            pieces.append(Piece(word, FIRST + int(word), begin, end))
-        return pieces
+        words = re.finditer(r"\S+", text)
+        return [Piece(word[0], FIRST + int(word[0]), *word.span()) for word in words]
 
 
 def random_texts(

@@ -31,8 +31,8 @@ def number(value: float) -> str:
         >>> number(0.12345), number(1234567), number(42.0), number(1e-7), number(99.96)
         ('0.123', '1,234,567', '42', '1.00e-07', '100')
     """
-    if value == 0 or not math.isfinite(value):
-        return "0" if value == 0 else str(value)
+    if not math.isfinite(value):
+        return str(value)
     if float(value).is_integer() and abs(value) < 1e15:
         return f"{int(value):,}"
     size = abs(value)
@@ -154,9 +154,5 @@ class Figure:
 
     def to_json(self) -> dict[str, Any]:
         """Convert to JSON types: the fields of the figure and of its panel."""
-        return {
-            "kind": self.panel.kind,
-            "group": self.group,
-            "legend": self.legend,
-            **asdict(self.panel),
-        }
+        own = {"kind": self.panel.kind, "group": self.group, "legend": self.legend}
+        return {**own, **asdict(self.panel)}

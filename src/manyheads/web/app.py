@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import os
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, nullcontext
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -75,11 +75,9 @@ def create_app(served: Served, settings: Settings) -> Guard:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        with ExitStack() as ending:
-            if settings.glossaries is not None:
-                app.state.glossaries = ending.enter_context(
-                    closing(Glossaries(settings.glossaries))
-                )
+        file = settings.glossaries
+        with nullcontext() if file is None else closing(Glossaries(file)) as kept:
+            app.state.glossaries = kept
             loading = asyncio.create_task(served.start())
             try:
                 yield
@@ -101,10 +99,9 @@ def create_app(served: Served, settings: Settings) -> Guard:
     app.state.served = served
     app.state.settings = settings
     add_handlers(app)
-    for module in (texts, documents, images, looking, status):
-        app.include_router(module.router)
-    app.include_router(compatible.libretranslate)
-    app.include_router(compatible.deepl)
+    routers = [module.router for module in (texts, documents, images, looking, status)]
+    for router in (*routers, compatible.libretranslate, compatible.deepl):
+        app.include_router(router)
     app.add_middleware(
         GZipMiddleware, minimum_size=1000, compresslevel=5, exclude_content_types=UNCOMPRESSED
     )
@@ -117,8 +114,3 @@ def create_app(served: Served, settings: Settings) -> Guard:
         return await files.get_response("index.html", http.scope)
 
     return Guard(app, settings, served.metrics)
-
-
-def served_by(app: Guard) -> Served:
-    """Return the models of an application."""
-    return app.app.state.served  # type: ignore[attr-defined] # FastAPI, as it was made

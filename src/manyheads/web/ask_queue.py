@@ -44,8 +44,7 @@ async def _gone(http: HttpRequest) -> None:
 
 def served(http: HttpRequest) -> Served:
     """Return what the server answers with."""
-    found: Served = http.app.state.served
-    return found
+    return http.app.state.served
 
 
 async def ask(
@@ -64,8 +63,7 @@ def _answer(request: BatchRequest, own: Any, inputs: Sequence[Any]) -> list[Any]
     of_images = isinstance(request, ImageRequest)
     with room_for(inputs if of_images else ()):
         given = [image.decode() for image in inputs] if of_images else inputs
-        answers: list[Any] = own.answer(request.with_inputs(given))
-        return answers
+        return own.answer(request.with_inputs(given))
 
 
 def job_of(request: BatchRequest, images: Sequence[EncodedImage] = ()) -> Job:

@@ -72,7 +72,6 @@ class Part:
 
 
 def _tokens(line: Iterable[Job]) -> float:
-    """Count the tokens that wait in a line."""
     return sum(job.left for job in line)
 
 

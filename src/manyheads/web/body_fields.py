@@ -3,7 +3,7 @@
 import asyncio
 import json
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qs
 
 from manyheads.web.problem_json import refusal
 
@@ -18,11 +18,7 @@ SMALL = 1 << 16  # bytes that are read at once; more is read by another thread
 
 
 async def read_fields(body: bytes, content_type: str) -> dict[str, Any]:
-    """Read the fields of a body; while a large one is read, other requests are answered.
-
-    Raises:
-        ProblemError: of `fields`.
-    """
+    """Read a body as `fields` does; while a large one is read, other requests are answered."""
     if len(body) <= SMALL:
         return fields(body, content_type)
     return await asyncio.to_thread(fields, body, content_type)
@@ -62,21 +58,14 @@ def fields(body: bytes, content_type: str) -> dict[str, Any]:
 
 def _form(body: bytes) -> dict[str, Any]:
     try:
-        pairs = parse_qsl(
+        fields = parse_qs(
             body.decode("utf-8"), keep_blank_values=True, errors="strict", max_num_fields=FIELDS
         )
     except ValueError:
         raise refusal(
             "unreadable_body", reason="The form cannot be read: it is not UTF-8, or too long."
         ) from None
-    fields: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in fields:
-            before = fields[name] if isinstance(fields[name], list) else [fields[name]]
-            fields[name] = [*before, value]
-        else:
-            fields[name] = value
-    return fields
+    return {name: own[0] if len(own) == 1 else own for name, own in fields.items()}
 
 
 def _refuse(constant: str) -> None:

@@ -30,7 +30,6 @@ AT_A_TIME = 32  # sentences
 TOKENS = 1024  # of them in all beams, by estimate
 UNPACKED = Unpacked(part=8 << 20, texts=8 << 20, all=256 << 20, parts=5000)  # of a DOCX or XLSX
 T = TypeVar("T")
-Progress = Callable[[int, int], None]  # sentences that are translated, and of how many
 _numbers = count(1)  # of documents
 
 
@@ -61,11 +60,7 @@ class QueuedTranslator(StoredTranslator):
     def translate(
         self, texts: Sequence[str], *, constraints: Demands | None = None, **options: Any
     ) -> list[list[Translation]]:
-        """Translate texts, as the translator does.
-
-        Raises:
-            WorkCancelledError: the client has left.
-        """
+        """Translate texts as the translator does, or raise WorkCancelledError."""
         translations: list[list[Translation]] = []
         width = int(options.get("n_best", 1))
         length = sum(map(len, texts))
@@ -127,7 +122,7 @@ async def with_translator(
     model: ServedModel,
     work: Callable[[TextTranslator], T],
     characters: int | None,
-    progress: Progress | None = None,
+    progress: Callable[[int, int], None] | None = None,
     *,
     lines: bool = False,
 ) -> T:
@@ -138,7 +133,7 @@ async def with_translator(
         model: the translator.
         work: is run elsewhere, with what translates; it can be pickled.
         characters: that it translates, at most; None: those of a file, which are not known yet.
-        progress: is told how far each translation is.
+        progress: is told how many sentences are translated, and of how many.
         lines: documents keep their lines.
 
     Raises:
@@ -157,11 +152,10 @@ async def with_translator(
         raise refusal("many_documents")
     load = model.queue.load_model
     assert isinstance(load, LoadVersion)
-    most = limits.document
 
     async def translated(part: Sentences) -> list[Any]:
-        if part.characters > most:
-            raise refusal("document", most=most, count=part.characters)
+        if part.characters > limits.document:
+            raise refusal("document", most=limits.document, count=part.characters)
         width = int(part.options.get("n_best", 1))
         plain = part.constraints is None
         key = ("translate", *sorted(part.options.items())) if plain else None
@@ -196,5 +190,4 @@ async def with_translator(
         own.files -= is_file
     if isinstance(outcome, BaseException):
         raise outcome
-    translations: T = outcome[0]
-    return translations
+    return outcome[0]

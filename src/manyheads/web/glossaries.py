@@ -15,8 +15,6 @@ from manyheads.strict_json import dumps, loads
 from manyheads.web.problem_json import refusal
 
 MOST = 100  # glossaries
-
-
 _ROWS: dict[str, Callable[[str], list[list[str]]]] = {  # how entries are divided into fields
     "tsv": lambda entries: [line.split("\t") for line in entries.splitlines()],
     "csv": lambda entries: list(csv.reader(io.StringIO(entries))),
@@ -50,18 +48,9 @@ class KeptGlossary(NamedTuple):
             "entry_count": len(self.terms.entries),
         }
 
-    def lines(self) -> str:
-        """Write a line for each term: term, tab, translation."""
-        entries = self.terms.entries.values()
-        return "\n".join(f"{entry.source}\t{entry.target}" for entry in entries)
-
 
 class Glossaries:
-    """All glossaries, by their numbers.
-
-    Args:
-        file: of the database, which other processes may read and write too; it is made.
-    """
+    """All glossaries, by their numbers, in a file that other processes may read and write too."""
 
     def __init__(self, file: str) -> None:
         self._rows = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
@@ -107,11 +96,7 @@ class Glossaries:
         return made
 
     def find(self, number: str) -> KeptGlossary:
-        """Find one.
-
-        Raises:
-            NotFoundError: there is none.
-        """
+        """Find one, or raise NotFoundError."""
         known = number.encode("utf-8", "replace").decode()  # a lone surrogate is in no number
         rows = self._rows.execute("SELECT * FROM glossaries WHERE number = ?", (known,))
         if (row := rows.fetchone()) is None:
@@ -119,10 +104,5 @@ class Glossaries:
         return KeptGlossary(*row)
 
     def remove(self, number: str) -> None:
-        """Forget one.
-
-        Raises:
-            NotFoundError: there is none.
-        """
-        kept = self.find(number)
-        self._rows.execute("DELETE FROM glossaries WHERE number = ?", (kept.number,))
+        """Forget one, or raise NotFoundError."""
+        self._rows.execute("DELETE FROM glossaries WHERE number = ?", (self.find(number).number,))

@@ -29,19 +29,16 @@ def lessons() -> dict[str, Any]:
 def _located(code: str) -> dict[str, Any]:
     """Find the file of the repository and the line at which a function or a class begins."""
     module, _, name = code.partition(":")
-    spec = find_spec(module)
-    assert spec is not None
-    assert spec.origin is not None
+    spec: Any = find_spec(module)
     path = Path(spec.origin)
-    line = _line(path, name)
-    return {"name": name, "file": f"src/manyheads/{path.relative_to(PACKAGE).as_posix()}"} | line
+    file = f"src/manyheads/{path.relative_to(PACKAGE).as_posix()}"
+    return {"name": name, "file": file, "line": _line(path, name)}
 
 
-def _line(path: Path, name: str) -> dict[str, int]:
+def _line(path: Path, name: str) -> int:
     """Return the line of a definition, "Class.method" too; the first one of the file without it."""
-    body: list[ast.stmt] = ast.parse(path.read_text(encoding="utf-8")).body
-    definition = None
+    found: Any = ast.parse(path.read_text(encoding="utf-8"))
     for part in name.split("."):
-        definition = next((each for each in body if getattr(each, "name", None) == part), None)
-        body = getattr(definition, "body", [])
-    return {"line": 1 if definition is None else definition.lineno}
+        body = getattr(found, "body", [])
+        found = next((each for each in body if getattr(each, "name", None) == part), None)
+    return getattr(found, "lineno", 1)

@@ -28,7 +28,6 @@ from manyheads.web.worker_threads import WorkError, trail_of
 
 LOG = logging.getLogger("manyheads.web")
 MOST = 600  # characters of a detail, which may quote what was sent
-MEDIA = "application/problem+json"
 REFUSALS = tomllib.loads(Path(__file__).with_name("refusals.toml").read_text(encoding="utf-8"))
 
 # How errors are described: of every path, with any status of 400 and more.
@@ -81,7 +80,7 @@ def problem(error: ProblemError, where: str) -> Response:
         "error": detail,
         "message": detail,
     }
-    response = JsonResponse(content, error.status, media_type=MEDIA)
+    response = JsonResponse(content, error.status, media_type="application/problem+json")
     if error.retry_after is not None:
         response.headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
     if error.status == 401:

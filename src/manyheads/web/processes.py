@@ -33,11 +33,10 @@ from manyheads.web.metrics import FOLDER
 from manyheads.web.served import ServedOptions
 from manyheads.web.server import run
 from manyheads.web.settings import Settings
-from manyheads.web.worker_process import ProcessWorker
+from manyheads.web.worker_process import LONGEST, ProcessWorker
 
 LOG = logging.getLogger("manyheads.web")
 TRIES = 3  # in a row that a process ends before it accepts requests, where none ever has
-LONGEST = 30.0  # seconds between two tries
 PATIENCE = 30.0  # seconds to end, more than the longest answer may take
 
 

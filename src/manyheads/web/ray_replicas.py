@@ -11,9 +11,9 @@ from starlette.types import ASGIApp
 
 from manyheads.predict.task_pipeline import Say
 from manyheads.project.ray_cluster import LOCAL, absolute_model, connect, resources
-from manyheads.web.app import create_app, served_by
+from manyheads.web.app import create_app
 from manyheads.web.served import ServedOptions
-from manyheads.web.server import STOPPED, bind
+from manyheads.web.server import STOPPED, address_of, bind
 from manyheads.web.settings import Settings
 from manyheads.web.worker_process import ProcessWorker
 
@@ -58,11 +58,9 @@ def serve_on_ray(
         with bind(settings) as free:  # or it is refused; 0 becomes a port
             port = free.getsockname()[1]
         serve.start(http_options={"host": settings.host, "port": port})
-        one = replace(settings, glossaries=None)
-        bound = _deployment(shared, one, replicas, own_worker).bind()
+        bound = _deployment(shared, replace(settings, glossaries=None), replicas, own_worker).bind()
         serve.run(bound, name=NAME, route_prefix="/")
-        host = f"[{settings.host}]" if ":" in settings.host else settings.host
-        say(f"serving {names} at http://{host}:{port} by Ray (Ctrl-C stops)")
+        say(f"serving {names} at {address_of(settings.host, port)} by Ray (Ctrl-C stops)")
         while not stopped.wait(1.0):
             pass
         serve.delete(NAME)  # waits until replicas have finished what they accepted
@@ -82,11 +80,11 @@ def _deployment(
 
     @serve.ingress(build)
     class Replica:
-        app: Any  # what was built
+        app: Any  # what was built: a Guard around the application
 
         def check_health(self) -> None:
             """Raise where the models cannot be started: Ray then starts another replica."""
-            if served_by(self.app).status() == "failed":
+            if self.app.app.state.served.status() == "failed":
                 raise RuntimeError("the process of the models cannot be started")
 
     # The cluster has room for fewer than the most.

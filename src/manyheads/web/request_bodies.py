@@ -6,15 +6,14 @@ the query.
 
 import asyncio
 import base64
-import binascii
 import json
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from fastapi import Request as HttpRequest
 from pydantic import create_model
 
-from manyheads.asks.request import Answer, BatchRequest, Request, Several
+from manyheads.asks.request import Answer, BatchRequest, Request
 from manyheads.errors import UnreadableError, UsageError
 from manyheads.web.body_fields import JSON, read_fields
 from manyheads.web.problem_json import JsonResponse, refusal
@@ -22,9 +21,8 @@ from manyheads.web.request_images import EncodedImage
 from manyheads.web.settings import Limits
 
 IMAGES = ("application/octet-stream", "image/")  # content types of a body that is one image
-ENCODED = Annotated[Several[str], "images in base64"]
-# Parameters of requests that a client cannot give: paths, and what follows from the body.
-PRIVATE = ("images", "given", "kind")
+# Parameters of requests that a client cannot give: paths, and what is made of the body.
+PRIVATE = ("images", "given", "kind", "integrated")
 
 
 class Body(NamedTuple):
@@ -78,20 +76,12 @@ class Body(NamedTuple):
         return self.request(**own | parameters)
 
 
-def body(
-    name: str,
-    request: type[Request],
-    *,
-    example: Mapping[str, Any],
-    without: Sequence[str] = (),
-    **added: Any,
-) -> Body:
+def body(name: str, request: type[Request], *, example: Mapping[str, Any], **added: Any) -> Body:
     """Make the body of a request; `added` are further parameters: (type, default)."""
-    left = (*PRIVATE, *without)
     own: dict[str, Any] = {
-        key: (field.annotation, field) if not field.metadata else (_annotated(field), field)
+        key: (field.rebuild_annotation(), field)
         for key, field in request.model_fields.items()
-        if key not in left
+        if key not in PRIVATE and key not in added
     }
     added = {"model": (str | None, None), **added}
     model = create_model(name, __base__=Request, **added, **own)
@@ -112,10 +102,6 @@ def answered(model: str, answers: Sequence[Answer]) -> JsonResponse:
     return JsonResponse({"model": model, "answers": [answer.to_json() for answer in answers]})
 
 
-def _annotated(field: Any) -> Any:
-    return Annotated[(field.annotation, *field.metadata)]
-
-
 def _value(text: str) -> Any:
     """Read a value of a query: a number, true, false, null, a list; or a text."""
     try:
@@ -126,11 +112,7 @@ def _value(text: str) -> Any:
 
 
 def check_texts(texts: Sequence[str], limits: Limits) -> None:
-    """Refuse too many texts, or too long ones.
-
-    Raises:
-        ProblemError: too many, or too long.
-    """
+    """Refuse too many texts, or too long ones."""
     if len(texts) > limits.inputs:
         raise refusal("inputs", most=limits.inputs, count=len(texts))
     if (length := sum(map(len, texts))) > limits.characters:
@@ -174,7 +156,7 @@ def _read_all(encoded: Sequence[str], allowed: int) -> tuple[EncodedImage, ...]:
             text = text.partition(",")[2]
         try:
             content = base64.b64decode(text, validate=True)
-        except (binascii.Error, ValueError):
+        except ValueError:
             raise UnreadableError(name, "it is not base64; paths are not read here") from None
         images.append(EncodedImage.read(name, content, allowed))
         if sum(image.pixels for image in images) > allowed:

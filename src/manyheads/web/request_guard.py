@@ -66,11 +66,15 @@ class Guard:
             self._held += more
 
         try:
-            await self._check(scope)
+            self._check_origin(scope)
+            keyed = scope["path"] in KEYED
+            if not keyed:
+                await self._check_token(scope, b"")
             body = await self._body(scope, receive, hold)
             if body is None:  # the client has left
                 return
-            await self._check_token(scope, body)
+            if keyed:
+                await self._check_token(scope, body)
             await self.app(scope, _replay(body, receive), sent)
         except ProblemError as error:
             await problem(error, scope["path"][:200])(scope, receive, sent)
@@ -83,8 +87,8 @@ class Guard:
             self.metrics.seconds.labels(path).observe(seconds)
             LOG.info("%s %s %s %.0f ms", scope["method"], path, status, 1000 * seconds)
 
-    async def _check(self, scope: Scope) -> None:
-        """Refuse other hosts and other origins; and clients without a token, if it is no field."""
+    def _check_origin(self, scope: Scope) -> None:
+        """Refuse other hosts and other origins."""
         headers = Headers(scope=scope)
         host = headers.get("host", "")
         if self.settings.loopback and not is_loopback(_name(host)):
@@ -93,16 +97,11 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2] != host:
             raise refusal("another_origin")
-        if scope["path"] not in KEYED:
-            await self._check_token(scope, b"")
 
     async def _check_token(self, scope: Scope, body: bytes) -> None:
-        """Refuse clients without the token."""
         path = scope["path"]
         if self.settings.token is None or path == "/" or path.startswith(OPEN):
             return
-        if path not in KEYED and body:
-            return  # checked before the body was read
         sent = [each async for each in _tokens(scope, body)]
         right = self.settings.token.encode()
         if not any(hmac.compare_digest(each.encode("utf-8", "replace"), right) for each in sent):

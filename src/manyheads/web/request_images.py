@@ -31,11 +31,7 @@ class EncodedImage:
 
     @classmethod
     def read(cls, name: str, content: bytes, allowed: int) -> "EncodedImage":
-        """Read the size of an image.
-
-        Raises:
-            UnreadableError: it is not an image of an allowed format, or has too many pixels.
-        """
+        """Read the size of an image of an allowed format, or raise UnreadableError."""
         try:
             with Image.open(BytesIO(content), formats=PILLOW) as image:
                 return cls(name, content, image.width * image.height)
@@ -46,11 +42,7 @@ class EncodedImage:
         raise UnreadableError(name, reason)
 
     def decode(self) -> Image.Image:
-        """Decode it.
-
-        Raises:
-            UnreadableError: it is damaged.
-        """
+        """Decode it, or raise UnreadableError."""
         try:
             image = load_image(lambda: Image.open(BytesIO(self.content), formats=PILLOW))
         except ManyheadsError:
@@ -70,5 +62,4 @@ def cost_of(images: Sequence[EncodedImage]) -> int:
 
 def room_for(images: Sequence[EncodedImage]) -> AbstractContextManager[object]:
     """Wait, where images are large, until no others are in the memory of this process."""
-    large = sum(image.pixels for image in images) > LARGE
-    return _alone if large else nullcontext()
+    return _alone if sum(image.pixels for image in images) > LARGE else nullcontext()

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from manyheads.asks.request import Request
+from manyheads.asks.translate_request import TranslateRequest
 from manyheads.data.text.languages import base
 from manyheads.data.tokenizers.tokenizer import Tokenizers
 from manyheads.errors import FolderError, ManyheadsError, NotFoundError, UsageError, nearest
+from manyheads.image_search.image_index import ImageIndex
 from manyheads.image_search.index_folder import read_header
 from manyheads.predict.base_predictor import Predictor
 from manyheads.predict.load import LoadVersion
@@ -101,8 +103,7 @@ class ServedOptions:
 
     def make(self, limits: Limits, worker: Worker | None = None) -> "Served":
         """Open the folders of the models; raise as `Served` does."""
-        dividing = None if LOADED else ProcessWorker(early=False)
-        return Served(self, limits, worker, dividing)
+        return Served(self, limits, worker, None if LOADED else ProcessWorker(early=False))
 
 
 @dataclass
@@ -131,11 +132,8 @@ class Served:
     ) -> None:
         """Open the folders of models; their weights are loaded later.
 
-        Args:
-            served: what to serve.
-            limits: on requests.
-            worker: what owns the models; threads of this process if None.
-            dividing: what divides documents into sentences; threads of this process if None.
+        `worker` owns the models, `dividing` divides documents into sentences: threads of this
+        process where they are None.
 
         Raises:
             NotFoundError: there is no such model, or no such index.
@@ -157,13 +155,12 @@ class Served:
         self.index: ModelQueue | None = None
         if served.index is not None:
             read_header(served.index)  # refused before anything is served
-            opened = partial(_open_index, served.index, **self.options)
+            opened = partial(ImageIndex, served.index, **self.options)
             self.index = ModelQueue("index", opened, self.worker, limits, self.metrics)
         self.worker.watch(self._load_again, self.metrics.failed_starts.inc)
 
     def _add(self, name: str) -> None:
-        path = find_model(name, fetch=False)
-        folder = ModelFolder(path)
+        folder = ModelFolder(find_model(name, fetch=False))
         if folder.name in self.models:
             raise UsageError(
                 f"Two models are called {folder.name!r}: rename the folder of one, for clients "
@@ -171,7 +168,7 @@ class Served:
             )
         name = folder.name
         again = partial(self._read_again, name)
-        loads = LoadVersion(path, folder.version, self.options)
+        loads = LoadVersion(folder.path, folder.version, self.options)
         queue = ModelQueue(name, loads, self.worker, self.limits, self.metrics, again)
         self.models[name] = ServedModel(folder, queue)
 
@@ -268,11 +265,7 @@ class Served:
         return found
 
     def by_name(self, name: str) -> ServedModel:
-        """Find a model by its name.
-
-        Raises:
-            NotFoundError: none of this name is served.
-        """
+        """Find a model by its name, or raise NotFoundError."""
         if name not in self.models:
             raise NotFoundError(
                 f"No model {name[:100]!r} is served{nearest(name[:100], self.models)}Served: "
@@ -280,39 +273,31 @@ class Served:
             )
         return self.models[name]
 
-    def translator(
-        self, request: type[Request], source: str | None, target: str | None
-    ) -> ServedModel:
-        """Find a translator between two languages; None is any.
-
-        Raises:
-            NotFoundError: none is served.
-        """
-        able = list(self.translators(request))
-        for each in able:
-            if _fits(source, each.languages[0]) and _fits(target, each.languages[1]):
-                return each
-        pairs = dict.fromkeys("{} to {}".format(*each.languages) for each in able)
+    def translator(self, source: str | None, target: str | None) -> ServedModel:
+        """Find a translator between two languages, or raise NotFoundError; None is any."""
+        pairs = self.language_pairs()
+        for name, (one, other) in pairs.items():
+            if _fits(source, one) and _fits(target, other):
+                return self.models[name]
+        listed = dict.fromkeys(f"{one} to {other}" for one, other in pairs.values())
         raise NotFoundError(
             f"No served model translates from {_named(source)} to {_named(target)}. "
-            f"Languages: {', '.join(pairs) or 'none'}."
+            f"Languages: {', '.join(listed) or 'none'}."
         )
 
-    def translators(self, request: type[Request]) -> Iterator[ServedModel]:
-        """List translators that know their languages, general ones before those of one domain."""
-        able = [each for each in self.models.values() if each.answers(request)]
-        return (each for each in able if None not in each.languages)
-
-
-def _open_index(path: Path, **options: Any) -> Any:
-    from manyheads.image_search.image_index import ImageIndex
-
-    return ImageIndex(path, **options)
+    def language_pairs(self) -> dict[str, tuple[str, str]]:
+        """Name translators that know their languages, and these: general ones come first."""
+        pairs = {}
+        for name, each in self.models.items():
+            source, target = each.languages
+            if each.answers(TranslateRequest) and source is not None and target is not None:
+                pairs[name] = source, target
+        return pairs
 
 
 def _named(language: str | None) -> str:
     return "any language" if language is None else repr(language[:20])
 
 
-def _fits(wanted: str | None, own: str | None) -> bool:
-    return wanted is None or (own is not None and base(wanted.lower()) == base(own.lower()))
+def _fits(wanted: str | None, own: str) -> bool:
+    return wanted is None or base(wanted) == base(own)

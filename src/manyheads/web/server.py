@@ -104,21 +104,17 @@ def bind(settings: Settings) -> socket.socket:
 class Server(uvicorn.Server):
     """Calls a function, in a thread, when it accepts requests."""
 
-    def __init__(self, config: uvicorn.Config, started: Callable[[], object] | None) -> None:
-        super().__init__(config)
-        self._tell = started
+    tell: Callable[[], object] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and tell."""
         await super().startup(sockets)
-        if self.started and self._tell is not None:
-            threading.Thread(target=self._tell, daemon=True).start()
+        if self.started and self.tell is not None:
+            threading.Thread(target=self.tell, daemon=True).start()
 
 
-def make_server(
-    served: Served, settings: Settings, started: Callable[[], object] | None = None
-) -> Server:
-    """Make the server, which nobody runs yet; it calls `started` when it accepts requests."""
+def make_server(served: Served, settings: Settings) -> Server:
+    """Make the server, which nobody runs yet."""
     protocol: Any = partial(PatientProtocol, patience=settings.limits.receive)
     config = uvicorn.Config(
         create_app(served, settings),
@@ -134,7 +130,7 @@ def make_server(
         limit_concurrency=settings.limits.connections,
         h11_max_incomplete_event_size=HEADERS,
     )
-    return Server(config, started)
+    return Server(config)
 
 
 def run(
@@ -145,7 +141,8 @@ def run(
 ) -> None:
     """Answer until SIGINT or SIGTERM; call `started`, in a thread, when requests are accepted."""
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
-    server = make_server(served, settings, started)
+    server = make_server(served, settings)
+    server.tell = started
     try:
         asyncio.run(server.serve(sockets=[listening]))
     except KeyboardInterrupt:  # raised again at the end, when all is answered
@@ -153,7 +150,6 @@ def run(
             raise
 
 
-def address_of(listening: socket.socket) -> str:
+def address_of(host: str, port: int) -> str:
     """Return the address of the page."""
-    host, port = listening.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"

@@ -57,11 +57,7 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
-        """Refuse to listen to a network by accident.
-
-        Raises:
-            UsageError: an address that others can reach, without a token and without consent.
-        """
+        """Refuse to listen to a network by accident, without a token and without consent."""
         if self.token is not None and (not self.token.strip() or not self.token.isascii()):
             raise UsageError("The token is empty, or not ASCII: give one of printable ASCII.")
         if not self.loopback and self.token is None and not self.public:

@@ -258,8 +258,7 @@ def _send(connection: Connection, message: tuple[Any, ...]) -> None:
 
 
 def _send_work(connection: Connection, work: Work) -> None:
-    content = bytes(ForkingPickler.dumps(work))
-    connection.send(("work", work.number, work.model, content))
+    connection.send(("work", work.number, work.model, bytes(ForkingPickler.dumps(work))))
 
 
 def _receive(

@@ -134,11 +134,7 @@ class Worker:
             self.cancel(work.number)
 
     def submit(
-        self,
-        number: int,
-        model: str,
-        make: Callable[[], Work],
-        ask: Callable[[Any], "Future[Any]"],
+        self, number: int, model: str, make: Callable[[], Work], ask: Callable[[Any], "Future[Any]"]
     ) -> "Future[Done]":
         """Do work in the thread of its model, which first makes it; it asks by `ask`."""
         cancelled = self._cancelled[number] = threading.Event()

@@ -127,10 +127,9 @@ def run(bench: Bench, size: Size) -> Outcome:
         "rotation", lambda: {"error": rotation_error(size.base_length, size.shift, size.dim)}
     )["error"]
     shortest, step = min(size.lengths), max(size.dim // 64, 1)  # a large matrix is thinned
-    between = cosines(sinusoids(shortest, size.dim))[::step, ::step]
     return conclude(lengths, bases, error, size.dim), {
         "lengths": lengths,
         "bases": bases,
         "shortest": shortest,
-        "cosines": {"values": between.tolist()},
+        "cosines": {"values": cosines(sinusoids(shortest, size.dim))[::step, ::step].tolist()},
     }

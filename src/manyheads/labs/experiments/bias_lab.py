@@ -10,7 +10,7 @@ from torch.nn.functional import fold, unfold
 
 from manyheads.labs import cifar_sample as sample
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
-from manyheads.labs.findings import Trials, mean, more, over, values
+from manyheads.labs.findings import ByModel, BySize, Trials, mean, more, over
 from manyheads.labs.lab_training import fresh, learn, parameters
 from manyheads.lens.panels import Interval
 from manyheads.models.mlp import MlpConfig
@@ -19,8 +19,6 @@ from manyheads.streams import generator
 
 TILE = 8  # pixels: the side of shuffled and covered tiles
 STEP = 4  # pixels: one patch of the ViT, and one place of the CNN's last map
-
-
 KINDS = ("MLP", "CNN", "ViT")
 
 
@@ -111,7 +109,7 @@ def set_of_patches(kind: str, width: float, seed: int) -> Measured:
 
 
 def measure(
-    kind: str, images: int, width: float, size: Size, root: str | None, seed: int
+    size: Size, root: str | None, kind: str, images: int, width: float, seed: int
 ) -> Measured:
     """Train on a number of images; measure on disturbed images."""
     train, valid = sample.samples(root, size.hold_out, (images, size.valid), seed)
@@ -138,19 +136,16 @@ def measure(
     }
 
 
-def conclude(
-    by_images: dict[str, dict[int, list[Measured]]], places: dict[str, list[Measured]], size: Size
-) -> str:
+def conclude(by_images: BySize, places: ByModel, size: Size) -> str:
     """Conclude which model wins with few and many images, and what pooling does."""
     few, many = min(size.images), max(size.images)
     parts = []
     for images in (few, many):
         mlp, cnn, vit = (by_images[kind][images] for kind in KINDS)
-        right = values(cnn, "accuracy")
         parts.append(
-            f"with {images:,} pictures the CNN is right {more(right, values(vit, 'accuracy'))} "
-            f"often than the ViT ({mean(cnn, 'accuracy')}% against {mean(vit, 'accuracy')}%) and "
-            f"{more(right, values(mlp, 'accuracy'))} often than the MLP ({mean(mlp, 'accuracy')}%)"
+            f"with {images:,} pictures the CNN is right {more(cnn, vit, 'accuracy')} often than "
+            f"the ViT ({mean(cnn, 'accuracy')}% against {mean(vit, 'accuracy')}%) and "
+            f"{more(cnn, mlp, 'accuracy')} often than the MLP ({mean(mlp, 'accuracy')}%)"
         )
 
     def error(kind: str, where: str) -> str:
@@ -172,21 +167,14 @@ def conclude(
 
 def run(bench: Bench, size: Size) -> Outcome:
     """Train each kind on each number of images; then other widths; then measure untrained ones."""
+    once = partial(measure, size, bench.root)
     by_images = {
-        kind: bench.seeded(
-            kind + ", {} pictures", size.images, partial(measure, kind), 1.0, size, bench.root
-        )
+        kind: bench.seeded(kind + ", {} pictures", size.images, partial(once, kind), 1.0)
         for kind in KINDS
     }
     middle, many = size.images[len(size.images) // 2], max(size.images)
     by_width = {
-        kind: bench.seeded(
-            kind + ", {:g} times as wide",
-            size.widths,
-            partial(measure, kind, middle),
-            size,
-            bench.root,
-        )
+        kind: bench.seeded(kind + ", {:g} times as wide", size.widths, partial(once, kind, middle))
         | {1.0: by_images[kind][middle]}
         for kind in ("CNN", "ViT")
     }

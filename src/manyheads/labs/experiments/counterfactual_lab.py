@@ -17,12 +17,8 @@ ANY = "any of the three"  # words that stay under one of the changes: the publis
 PUBLISHED = {"function": 68.0, "content": 21.0}  # % kept, Moradi et al. 2019, abstract
 NEAR = 10.0  # points
 # Articles, prepositions, pronouns, conjunctions, auxiliaries and particles, in lower case.
-FUNCTION_WORDS = {
-    language: frozenset(words.split())
-    for language, words in tomllib.loads(
-        (files("manyheads.labs") / "function_words.toml").read_text(encoding="utf-8")
-    ).items()
-}
+_TEXT = (files("manyheads.labs") / "function_words.toml").read_text(encoding="utf-8")
+FUNCTION_WORDS = {code: frozenset(words.split()) for code, words in tomllib.loads(_TEXT).items()}
 
 
 def kinds_of(pieces: list[str], language: str) -> list[str]:
@@ -49,15 +45,13 @@ def kinds_of(pieces: list[str], language: str) -> list[str]:
 def measure(name: str, size: Size, root: str | None) -> Measured:
     """Count the words whose first piece stays the most probable, by kind, under each change."""
     shipped = translator(name)
-    piece = shipped.tokenizers.target.piece
     model, language = network(name), shipped.target
     last = model.config.decoder_layers
     found: Measured = {kind: {} for kind in PUBLISHED}
     counts: dict[str, list[int]] = {kind: [] for kind in PUBLISHED}
     for source, target in translated(name, size.sentences, root):
         read, own = target[:, :-1], target[0, 1:-1]
-        pieces = [piece(token) for token in own.tolist()]
-        firsts = kinds_of(pieces, language)
+        firsts = kinds_of([*map(shipped.tokenizers.target.piece, own.tolist())], language)
         kinds = {kind: torch.tensor([each == kind for each in firsts]) for kind in PUBLISHED}
         for kind, chosen in kinds.items():
             counts[kind].append(int(chosen.sum()))
@@ -109,10 +103,9 @@ def conclude(table: list[list[Cell]]) -> str:
     others = [str(row[-1]) for row in table if not row[2]]
     return (
         "That most function words stay under one of three other cross-attentions, and few content "
-        "words, "
-        f"{counted([str(row[-1]) for row in published_rows])} of {len(published_rows)} comparisons "
-        f"(in all layers: {', '.join(parts)}; published 68% / 21%); that function words stay "
-        f"more often under each change alone {counted(others)} of {len(others)}."
+        f"words, {counted([str(row[-1]) for row in published_rows])} of {len(published_rows)} "
+        f"comparisons (in all layers: {', '.join(parts)}; published 68% / 21%); that function "
+        f"words stay more often under each change alone {counted(others)} of {len(others)}."
     )
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
-from manyheads.labs.findings import leader, mean, over, values
+from manyheads.labs.findings import BySize, leader, mean, over
 from manyheads.labs.lab_training import fresh
 from manyheads.labs.symbols import FIRST, Labelled, accuracy, encoder, learn_labels, looking_back
 from manyheads.models.components import Norm
@@ -87,7 +87,7 @@ def measure(name: str, depth: int, size: Size, seed: int) -> Measured:
     return {"gradients": first, "loss": learned.loss, "accuracy": accuracy(model, valid)}
 
 
-def conclude(measured: dict[str, dict[int, list[Measured]]]) -> str:
+def conclude(measured: BySize) -> str:
     """Conclude how the gradient changes over the deepest stack, and which stacks learn."""
     deep = max(measured["pre-norm"])
     lowest = {
@@ -96,13 +96,12 @@ def conclude(measured: dict[str, dict[int, list[Measured]]]) -> str:
         if name != "post-norm, warm-up"  # before training the same as without
     }
     learned = {name: each[deep] for name, each in measured.items()}
-    best = leader({name: values(trials, "accuracy") for name, trials in learned.items()})
     return (
         f"In {deep} layers before training, the gradient that reaches the lowest layer is "
         + ", ".join(f"{norm} ({name})" for name, norm in lowest.items())
         + "; after equally many updates such a stack is right in "
         + ", ".join(f"{mean(trials, 'accuracy')}% ({name})" for name, trials in learned.items())
-        + f" of the answers, most often with {best}."
+        + f" of the answers, most often with {leader(learned, 'accuracy')}."
     )
 
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from manyheads.labs import cifar_sample as sample
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
-from manyheads.labs.findings import Trials, interval, mean, more, over, values
+from manyheads.labs.findings import ByModel, Trials, interval, mean, more, over, values
 from manyheads.labs.lab_training import fresh, learn
 from manyheads.lens.measures.attention_distance import distances_by_layer
 from manyheads.lens.measures.cka import cka_matrix
@@ -96,8 +96,7 @@ def measure(kind: str, size: Size, root: str | None, seed: int) -> Measured:
 
 def mean_of(tables: list[list[list[float]]]) -> list[list[float | None]]:
     """The mean of one table per seed."""
-    mean: list[list[float | None]] = torch.tensor(tables, dtype=torch.float64).mean(dim=0).tolist()
-    return mean
+    return torch.tensor(tables, dtype=torch.float64).mean(dim=0).tolist()
 
 
 def uniform(table: list[list[float]]) -> float:
@@ -113,9 +112,7 @@ def uniform_distance(side: int, patch: int) -> float:
     return patch * torch.cdist(places, places).mean().item()
 
 
-def conclude(
-    measured: dict[str, list[Measured]], reached: list[int], needed: int, patch: int = 4
-) -> str:
+def conclude(measured: ByModel, reached: list[int], needed: int, patch: int) -> str:
     """Conclude on attention distance, layer similarity, and where classes appear."""
     first = interval([sum(f["distance"][0]) / len(f["distance"][0]) for f in measured["ViT"]]).mean
     widest = interval([max(f["distance"][0]) for f in measured["ViT"]]).mean

@@ -19,6 +19,7 @@ REPLACED = ("a comma", "a similar token")
 ATTENTION, NORMS, ROLLOUT = "attention", "by norm", "attention x rollout"  # of a layer each
 RELEVANCE, INTEGRATED, DIAGONAL = "relevance", "integrated gradients", "diagonal"
 RANDOM = "random"
+MEASURES = (ATTENTION, NORMS, ROLLOUT, RELEVANCE, INTEGRATED, DIAGONAL, RANDOM)
 # Spearman's correlation with blanking tokens out, in the last layer: Abnar & Zuidema 2020, table 1.
 PUBLISHED = "rollout 0.71, raw 0.29"
 POINTS = 8  # of integrated gradients, from zero to the input of the encoder
@@ -26,12 +27,10 @@ POINTS = 8  # of integrated gradients, from zero to the input of the encoder
 
 def replacements(name: str) -> tuple[int, Tensor]:
     """Return the comma, and for every token the one with the most similar embedding."""
-    shipped = translator(name)
     table = F.normalize(network(name).embedding.weight.detach().float(), dim=-1)
     near = torch.cat([(part @ table.T).topk(2).indices[:, 1] for part in table.split(1000)])
-    source = shipped.tokenizers.source
-    tokens = source.encode(["a, b"])[0]
-    return next(token for token in tokens if "," in source.piece(token)), near
+    source = translator(name).tokenizers.source
+    return next(token for token in source.encode(["a, b"])[0] if "," in source.piece(token)), near
 
 
 def effects(name: str, source: Tensor, read: Tensor, own: Tensor, other: Tensor) -> Tensor:
@@ -70,9 +69,8 @@ def measures(name: str, source: Tensor, read: Tensor, own: Tensor) -> dict[str, 
         for kind, x in ((ATTENTION, attention), (NORMS, written), (ROLLOUT, attention @ follow)):
             found[f"{kind} {site.layer + 1}"] = x[: len(own)]
     starts = torch.eye(read.shape[1])
-    found[RELEVANCE] = torch.stack(
-        [relevance_of_source(weighed(trace, scores[n]), starts[n]) for n in steps]
-    )
+    shares = [relevance_of_source(weighed(trace, scores[n]), starts[n]) for n in steps]
+    found[RELEVANCE] = torch.stack(shares)
     found[INTEGRATED] = integrated(name, source, read, own)
     places = torch.arange(source.shape[1]) / (source.shape[1] - 1)
     found[DIAGONAL] = -(torch.arange(len(own))[:, None] / len(own) - places).abs()
@@ -125,7 +123,7 @@ def chosen(of: Measured) -> dict[str, str]:
     """
     hits = of["hits"][REPLACED[0]]
     found = {}
-    for kind in (ATTENTION, NORMS, ROLLOUT, RELEVANCE, INTEGRATED, DIAGONAL, RANDOM):
+    for kind in MEASURES:
         keys = [key for key in hits if key == kind or key.removeprefix(f"{kind} ").isdigit()]
         found[kind] = max(keys, key=lambda key: sum(hits[key][::2]))
     return found
@@ -153,10 +151,9 @@ def rows(measured: dict[str, Measured]) -> list[list[Cell]]:
 
 def conclude(table: list[list[Cell]]) -> str:
     """Count the verdicts, and name the best measure of each model and replacement."""
-    names = (ATTENTION, NORMS, ROLLOUT, RELEVANCE, INTEGRATED, DIAGONAL, RANDOM)
     parts = []
     for row in table:
-        mean = {name: cell.mean for name, cell in zip(names, row[3:-1], strict=True)}  # type: ignore[union-attr]
+        mean = {name: cell.mean for name, cell in zip(MEASURES, row[3:-1], strict=True)}  # type: ignore[union-attr]
         best = max(mean, key=lambda name, of=mean: of[name])  # type: ignore[misc]
         parts.append(f"{best} in {row[0]} with {row[1]} ({mean[best]:.0f}% of the steps)")
     return (

@@ -20,8 +20,7 @@ PLACES = ("noise before", "kept", "noise after", "question")
 def places(tokens: Tensor, symbols: int) -> dict[str, Tensor]:
     """Return a mask (text, token) for each role of a token."""
     mark, question = FIRST + symbols, FIRST + symbols + 1
-    marked = tokens == mark
-    kept = marked.roll(1, dims=1)
+    kept = (tokens == mark).roll(1, dims=1)
     behind = kept.long().cumsum(dim=1) > 0
     noise = (tokens >= FIRST) & (tokens < mark) & ~kept
     return {
@@ -34,9 +33,8 @@ def places(tokens: Tensor, symbols: int) -> dict[str, Tensor]:
 
 def measure(size: Size, seed: int) -> Measured:
     """Train an LSTM to remember a symbol, and measure its gates."""
-    train = delayed_recall(
-        range(1, size.distance + 1), size.train, size.symbols, seed=seed, name="train"
-    )
+    distances = range(1, size.distance + 1)
+    train = delayed_recall(distances, size.train, size.symbols, seed=seed, name="train")
     texts = delayed_recall([size.distance], size.texts, size.symbols, seed=seed, name="gates")
     vocabulary = FIRST + size.symbols + 2
     model = fresh(one_way("lstm", vocabulary, size.symbols, size.hidden, size.hidden), seed)
@@ -56,7 +54,9 @@ def measure(size: Size, seed: int) -> Measured:
     measured["stays"] = stays(gates["forget"], where["noise after"], written, where["kept"])
     one = batch.tokens[0] != 0
     measured["example"] = {name: gates[name][0, one].mean(dim=1).tolist() for name in GATES}
-    measured["tokens"] = [_name(int(token), size.symbols) for token in batch.tokens[0][one]]
+    special = {FIRST + size.symbols: "keep:", FIRST + size.symbols + 1: "?"}
+    tokens = batch.tokens[0][one].tolist()
+    measured["tokens"] = [special.get(token, str(token - FIRST)) for token in tokens]
     return measured
 
 
@@ -68,11 +68,6 @@ def stays(forget: Tensor, noise: Tensor, written: Tensor, kept: Tensor) -> float
     survives = forget.where(noise[..., None], 1.0).prod(dim=1)  # text unit
     amount = (written * kept[..., None]).sum(dim=1)
     return ((survives * amount).sum() / amount.sum()).item()
-
-
-def _name(token: int, symbols: int) -> str:
-    special = {FIRST + symbols: "keep:", FIRST + symbols + 1: "?"}
-    return special.get(token, str(token - FIRST))
 
 
 def conclude(measured: list[Measured], size: Size) -> str:

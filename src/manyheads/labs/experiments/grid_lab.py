@@ -12,7 +12,6 @@ from manyheads.lens.measures.position_figures import along, cosines, mosaic
 from manyheads.lens.panels import number
 from manyheads.lens.rounding import rounded
 from manyheads.models.image_encoder import Positions
-from manyheads.models.vit import VitConfig
 from manyheads.nn.layers.positions import GridPositions
 from manyheads.streams import generator
 
@@ -25,22 +24,15 @@ KINDS: dict[str, tuple[Positions, float]] = {
     "relative": ("relative", 0.0),
 }
 PAPER = "learned 1-D, std 0.02"
-LIKES = ("same row", "same column", "neither")
-
-
-def config(kind: str, size: Size) -> VitConfig:
-    """A small ViT with positions of a kind."""
-    positions, std = KINDS[kind]
-    small = small_vit(size.dim, size.layers, size.patch)
-    return replace(small, positions=positions, position_std=std)
 
 
 def measure(kind: str, size: Size, root: str | None, seed: int) -> Measured:
     """Train, measure, and measure again with shuffled positions."""
     train, valid = samples(root, size.hold_out, (size.images, size.valid), seed)
-    how = training(size.steps, size.batch_size)
-    model = fresh(config(kind, size), seed)
-    learn(model, classifying(train, valid, how, seed=seed))
+    positions, std = KINDS[kind]
+    small = small_vit(size.dim, size.layers, size.patch)
+    model = fresh(replace(small, positions=positions, position_std=std), seed)
+    learn(model, classifying(train, valid, training(size.steps, size.batch_size), seed=seed))
     inputs, labels = tensors(valid)
     measured: Measured = {"accuracy": accuracy(model, inputs, labels)}
     if isinstance(model.positions, GridPositions):
@@ -57,26 +49,24 @@ def measure(kind: str, size: Size, root: str | None, seed: int) -> Measured:
 
 def conclude(measured: dict[str, list[Measured]]) -> str:
     """Compare kinds of positions, and positions in a row or column with others."""
-
-    def of(kind: str, what: str = "accuracy") -> list[float]:
-        return values(measured[kind], what)
+    paper, none = measured[PAPER], measured["none"]
 
     def percent(kind: str, what: str = "accuracy") -> str:
         return f"{mean(measured[kind], what)}%"
 
     best = max(measured, key=lambda kind: over(measured[kind], "accuracy").mean)
     changed = {1: "rises", -1: "falls", 0: "goes, not surely less,"}
-    disorder = changed[verdict(of(PAPER, "shuffled"), of(PAPER))]
-    rows = [f["along"]["same row"] + f["along"]["same column"] for f in measured[PAPER]]
-    rest = [2 * f["along"]["neither"] for f in measured[PAPER]]
+    disorder = changed[verdict(values(paper, "shuffled"), values(paper, "accuracy"))]
+    rows = [f["along"]["same row"] + f["along"]["same column"] for f in paper]
+    rest = [2 * f["along"]["neither"] for f in paper]
     return (
         f"Without positions {percent('none')} come out right, with the best kind ({best}) "
-        f"{percent(best)}, which is {more(of(best), of('none'))}; 2-D sinusoids bring "
-        f"{more(of('2-D sinusoids'), of('none'))} than none ({percent('2-D sinusoids')}); with "
-        f'its positions in another order "{PAPER}" {disorder} from {percent(PAPER)} to '
-        f"{percent(PAPER, 'shuffled')}; and its positions of one row or column are "
-        f"{more(rows, rest)} alike than others "
-        f"(cosine {number(interval([r / 2 for r in rows]).mean)} against "
+        f"{percent(best)}, which is {more(measured[best], none, 'accuracy')}; 2-D sinusoids bring "
+        f"{more(measured['2-D sinusoids'], none, 'accuracy')} than none "
+        f'({percent("2-D sinusoids")}); with its positions in another order "{PAPER}" {disorder} '
+        f"from {percent(PAPER)} to {percent(PAPER, 'shuffled')}; and its positions of one row or "
+        f"column are {more(rows, rest)} alike than others (cosine "
+        f"{number(interval([r / 2 for r in rows]).mean)} against "
         f"{number(interval([r / 2 for r in rest]).mean)})."
     )
 

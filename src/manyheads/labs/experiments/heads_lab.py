@@ -1,5 +1,6 @@
 """T9, E9: three forms of multi-head attention, their cost, and the benefit of heads."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
 
@@ -10,7 +11,7 @@ from manyheads.data.synthetic.dates import generate
 from manyheads.data.text.corpus import Corpus
 from manyheads.data.tokenizers.tokenizer import PairTokenizerConfig, Tokenizer, Tokenizers
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
-from manyheads.labs.findings import over, values, verdict
+from manyheads.labs.findings import Trials, over, verdict
 from manyheads.labs.lab_training import fresh, learn, parameters, training
 from manyheads.labs.symbols import FIRST, accuracy, encoder, learn_labels, looking_back, translator
 from manyheads.labs.timing import best_of
@@ -22,6 +23,7 @@ from manyheads.tasks.translate.recipe import TranslateTrainConfig
 from manyheads.tasks.translate.task import TranslateTask
 
 FULL, PAPER, PACKED = "a: every head of full width", "b: one projection a head", "c: packed"
+ByHeads = Mapping[int, Trials]
 
 
 def forms(width: int, heads: int) -> dict[str, torch.nn.Module]:
@@ -36,8 +38,7 @@ def forms(width: int, heads: int) -> dict[str, torch.nn.Module]:
 
 def products(width: int, inner: int, tokens: int) -> int:
     """Multiply-adds of one pass: four projections, scores, weighted sums."""
-    projections = 4 * 2 * tokens * width * inner
-    return projections + 2 * 2 * tokens * tokens * inner
+    return 4 * 2 * tokens * width * inner + 2 * 2 * tokens * tokens * inner
 
 
 def cost(width: int, heads: int, tokens: int, rounds: int) -> Measured:
@@ -47,15 +48,9 @@ def cost(width: int, heads: int, tokens: int, rounds: int) -> Measured:
     x = torch.randn(1, tokens, width)
     full, paper, packed = built.values()
     with torch.inference_mode():
-        seconds = best_of(
-            rounds,
-            {
-                FULL: lambda: full(x),
-                PAPER: lambda: paper(x, x),
-                PACKED: lambda: packed(x),
-                "one head": partial(MultiHeadAttention(width, 1).eval(), x),
-            },
-        )
+        single = MultiHeadAttention(width, 1).eval()
+        work = {FULL: partial(full, x), PAPER: partial(paper, x, x), PACKED: partial(packed, x)}
+        seconds = best_of(rounds, work | {"one head": partial(single, x)})
         exact = packed.double()
         double = PerHeadAttention.of(packed).double()  # type: ignore[arg-type]
         difference = (exact(x.double()) - double(x.double(), x.double())).abs().max().item()
@@ -101,26 +96,19 @@ def translation(heads: int, size: Size, seed: int) -> Measured:
     train, valid, tokenizer = dates(size.date_pairs, size.date_valid)
     both, evaluation = Tokenizers(tokenizer, tokenizer), EvaluateConfig(metrics=("exact",))
     task = TranslateTask(train, valid, both, config, evaluation, seed=seed)
-    model = fresh(translator(len(tokenizer), size.dim, heads=heads), seed)
-    learned = learn(model, task)
+    learned = learn(fresh(translator(len(tokenizer), size.dim, heads=heads), seed), task)
     return {"exact": learned.last("exact"), "loss": learned.loss}
 
 
-def conclude(
-    counted: Measured,
-    related: dict[int, list[Measured]],
-    translated: dict[int, list[Measured]],
-    size: Size,
-) -> str:
+def conclude(counted: Measured, related: ByHeads, translated: ByHeads, size: Size) -> str:
     """Conclude on the extra cost of form a, and whether heads help."""
     times = counted[FULL]["parameters"] / counted[PACKED]["parameters"]
     slower = [number(counted[form]["seconds"] / counted["one head"]) for form in (PAPER, PACKED)]
 
-    def summary(measured: dict[int, list[Measured]], what: str) -> str:
-        right = {n: values(each, what) for n, each in measured.items()}
+    def summary(measured: ByHeads, what: str) -> str:
         mean = {n: over(each, what).mean for n, each in measured.items()}
         best = max(mean, key=lambda n: mean[n])
-        better = [n for n in right if verdict(right[n], right[1]) > 0]
+        better = [n for n in measured if verdict(measured[n], measured[1], what) > 0]
         others = ", ".join(map(str, better)) or "no other number"
         ceiling = ", so that more heads could show nothing" if mean[best] == 100 else ""
         return (

@@ -50,12 +50,9 @@ def measure(name: str, size: Size, seed: int) -> Measured:
     learned = learn(model, TranslateTask(train, valid, both, config, exact, seed=seed))
     measured: Measured = {"parameters": parameters(model), "loss": learned.loss}
     for length in size.lengths:
-        expected = random_texts(
-            size.texts, [length], size.symbols, seed=seed, name=f"test {length}"
-        )
-        answers = translate(model, both, expected, DecodeConfig(beams=1))
-        outputs = [best[0].text for best in answers]
-        pairs = list(zip(outputs, expected, strict=True))
+        wanted = random_texts(size.texts, [length], size.symbols, seed=seed, name=f"test {length}")
+        answers = translate(model, both, wanted, DecodeConfig(beams=1))
+        pairs = [(best[0].text, text) for best, text in zip(answers, wanted, strict=True)]
         measured[str(length)] = {
             "right": sum(right(*pair) for pair in pairs) / len(pairs),
             "exact": 100 * sum(a == b for a, b in pairs) / len(pairs),
@@ -83,10 +80,9 @@ def conclude(measured: dict[str, list[Measured]], size: Size) -> str:
         f"With one vector for the source, {'fewer' if falls else 'not fewer'} symbols come out "
         f"right of {long} ({percent(ONE_VECTOR, long)}) than of {short} "
         f"({percent(ONE_VECTOR, short)}); attention "
-        f"{'brings' if helps else 'does not surely bring'} more "
-        f"({percent(LOOKING, long)}, the Transformer "
-        f"{percent(TRANSFORMER, long)}); at {beyond} symbols, longer than any "
-        f"in training, they keep {keeps}; {best} keeps most."
+        f"{'brings' if helps else 'does not surely bring'} more ({percent(LOOKING, long)}, the "
+        f"Transformer {percent(TRANSFORMER, long)}); at {beyond} symbols, longer than any in "
+        f"training, they keep {keeps}; {best} keeps most."
     )
 
 

@@ -76,23 +76,19 @@ def conclude(measured: dict[int, Measured], where: str) -> str:
     short, long = min(measured), max(measured)
     most = max(n for n, each in measured.items() if each["LSTM"]["writing"] is not None)
 
-    def ratio(length: int, what: str) -> float:
-        value: float = measured[length]["LSTM"][what] / measured[length]["Transformer"][what]
-        return value
-
-    def word(value: float) -> str:
+    def ratio(length: int, what: str) -> str:
+        value = measured[length]["LSTM"][what] / measured[length]["Transformer"][what]
         if value >= 1:
             return f"{number(value)} times as long as the Transformer"
         return f"{number(value)} of the Transformer's time"
 
     return (
         f"On {where}, learning from one text of {short} tokens takes the LSTM "
-        f"{word(ratio(short, 'learning'))} a token, of {long} tokens "
-        f"{word(ratio(long, 'learning'))}, though it must take "
-        f"{number(measured[long]['LSTM']['steps'])} steps in a row there and attention "
-        f"{measured[long]['Transformer']['steps']}; writing {most} tokens, one after another for "
-        f"both, takes it {word(ratio(most, 'writing'))} a token. That is what a token "
-        "costs there, not what hardware that computes in parallel gains."
+        f"{ratio(short, 'learning')} a token, of {long} tokens {ratio(long, 'learning')}, though "
+        f"it must take {number(measured[long]['LSTM']['steps'])} steps in a row there and "
+        f"attention {measured[long]['Transformer']['steps']}; writing {most} tokens, one after "
+        f"another for both, takes it {ratio(most, 'writing')} a token. That is what a token costs "
+        "there, not what hardware that computes in parallel gains."
     )
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
-from manyheads.labs.findings import over
+from manyheads.labs.findings import ByModel, over
 from manyheads.labs.lab_training import fresh
 from manyheads.labs.symbols import FIRST, accuracy, encoder, learn_labels, looking_back, widths
 from manyheads.lens.panels import number
@@ -84,13 +84,10 @@ def _vectors(model: Any, causal: bool, tokens: Tensor) -> Tensor:
         encoded = model.encoder(model.embed(tokens), causal_mask(tokens.shape[1], tokens.device))
     else:
         encoded = model.context(model.embedding(tokens) * model.scale, tokens != 0)
-    vectors: Tensor = encoded[0].cpu()
-    return vectors
+    return encoded[0].cpu()
 
 
-def config(
-    kind: TokenPositions, causal: bool, *, symbols: int, dim: int, longest: int
-) -> ModelConfig:
+def config(kind: TokenPositions, causal: bool, symbols: int, dim: int, longest: int) -> ModelConfig:
     """An encoder, optionally causal; `longest` is the number of learned positions."""
     vocabulary = FIRST + symbols
     if causal:
@@ -122,12 +119,7 @@ def name_of(kind: str, causal: bool) -> str:
     return f"{kind}{', causal mask' if causal else ''}"
 
 
-def conclude(
-    waves: list[float],
-    pairs: dict[str, list[Measured]],
-    measured: dict[str, list[Measured]],
-    size: Size,
-) -> str:
+def conclude(waves: list[float], pairs: ByModel, measured: ByModel, size: Size) -> str:
     """Conclude on wavelengths, the position of "not", and extrapolation."""
     rises = all(a < b for a, b in pairwise(waves))
     blind = [name for name, each in pairs.items() if max(f["apart"] for f in each) < 1e-4]
@@ -140,8 +132,7 @@ def conclude(
     falls = [name for name in measured if name not in keeps]
 
     def listed(names: list[str]) -> str:
-        shares = (f"{number(at(name, near))}% → {number(at(name, far))}%" for name in names)
-        known = [f'"{name}" ({share})' for name, share in zip(names, shares, strict=True)]
+        known = [f'"{n}" ({number(at(n, near))}% → {number(at(n, far))}%)' for n in names]
         return "; ".join(known) or "no kind"
 
     alike = " and ".join(f'"{name}"' for name in blind) or "no kind"

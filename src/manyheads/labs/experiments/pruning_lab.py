@@ -56,9 +56,8 @@ def loss_without(name: str, count: int, root: str | None) -> Callable[[Iterable[
     def loss(heads: Iterable[Head]) -> float:
         with without(heads):
             logits = model(source, target[:, :-1]).flatten(0, 1)
-        return float(
-            F.cross_entropy(logits, target[:, 1:].flatten(), ignore_index=model.config.pad)
-        )
+        wanted = target[:, 1:].flatten()
+        return float(F.cross_entropy(logits, wanted, ignore_index=model.config.pad))
 
     return loss
 
@@ -79,8 +78,7 @@ def measure(name: str, size: Size, root: str | None) -> Measured:
     for (stack, kind), title in zip(KINDS, NAMES, strict=True):
         layers = range(1, getattr(config, f"{stack}_layers") + 1)
         heads = [(stack, n, kind, h) for n in layers for h in range(1, config.heads + 1)]
-        worth = {head: loss([head]) for head in heads}
-        order = sorted(heads, key=worth.__getitem__)
+        order = sorted(heads, key=lambda head: loss([head]))
         found["heads"][title] = len(heads)
         found["order"][title] = [f"layer {n} head {h}" for _, n, _, h in order]
         found["scores"][title] = {"0": whole} | {
@@ -99,8 +97,7 @@ def rows(measured: dict[str, Measured], percent: int) -> list[list[Cell]]:
         most = [surely(resampled((each, None), (cross, None))) > 0 for each in selves]
         enough = [(resampled((each, whole)).low or 0) > HALF for each in selves]
         cells = [resampled((each, None)) for each in (whole, *left.values())]
-        verdict = judged(all(most), all(most) and all(enough))
-        table.append([name, PUBLISHED, *cells, verdict])
+        table.append([name, PUBLISHED, *cells, judged(all(most), all(most) and all(enough))])
     return table
 
 

@@ -14,7 +14,7 @@ from manyheads.data.images.line_images import stack
 from manyheads.data.tokenizers.characters import PAD, Characters
 from manyheads.decode.greedy import greedy_search
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
-from manyheads.labs.findings import mean, values, verdict
+from manyheads.labs.findings import mean, verdict
 from manyheads.labs.lab_training import fresh, learn, parameters, training
 from manyheads.labs.symbols import widths
 from manyheads.models.components import POSITIONS, FeedForwardName, Norm, TokenPositions
@@ -76,8 +76,7 @@ class Writer(EncoderDecoder[WriterConfig]):
 
     def encode(self, source: Images) -> Float[Tensor, "line column dim"]:
         """Return a vector a column; white columns behind a line are columns too."""
-        columns: Tensor = self.reader(source)
-        return columns
+        return self.reader(source)
 
     def memory_mask(self, source: Images) -> None:
         """Hide nothing, as the line reader does."""
@@ -94,11 +93,8 @@ class WriteTask(reading.ReadTask):
         start, end = len(self.characters), len(self.characters) + 1
         texts = [[start, *ids.tolist(), end] for ids in batch.targets.split(batch.lengths.tolist())]
         target = pad(texts, PAD)
-        scores = model(batch.images, target[:, :-1])
-        wanted = target[:, 1:]
-        loss = F.cross_entropy(
-            scores.flatten(0, 1).float(), wanted.flatten(), ignore_index=PAD, reduction="sum"
-        )
+        scores = model(batch.images, target[:, :-1]).flatten(0, 1).float()
+        loss = F.cross_entropy(scores, target[:, 1:].flatten(), ignore_index=PAD, reduction="sum")
         return Loss(loss, float(batch.lengths.sum()), {})
 
     def evaluate(self, model: nn.Module) -> dict[str, float]:
@@ -112,10 +108,9 @@ class WriteTask(reading.ReadTask):
             outputs = greedy_search(model, images, [columns] * len(members), start=start, end=end)
             for index, hypothesis in zip(members, outputs, strict=True):
                 ids = [token for token in hypothesis.tokens if token < start]
+                written = reading.plain(reading.decode(self.characters, ids))
                 wanted = reading.plain(self.valid.texts[index])
-                edits += reading.edit_distance(
-                    reading.plain(reading.decode(self.characters, ids)), wanted
-                )
+                edits += reading.edit_distance(written, wanted)
                 count += len(wanted)
         return {"cer": 100 * edits / max(count, 1)}
 
@@ -168,8 +163,7 @@ def updates_a_second(bench: Bench, arm: str, size: Size) -> float:
         )["seconds"]
         for steps in (size.timed, 3 * size.timed)  # the difference has no start-up
     )
-    speed: float = 2 * size.timed / max(long - short, long / 3)
-    return speed
+    return 2 * size.timed / max(long - short, long / 3)
 
 
 def conclude(measured: dict[str, dict[float, list[Measured]]], size: Size) -> str:
@@ -177,9 +171,7 @@ def conclude(measured: dict[str, dict[float, list[Measured]]], size: Size) -> st
     parts = []
     for seconds in size.seconds:
         ctc, written = (measured[arm][seconds] for arm in ARMS)
-        how = {-1: "fewer", 1: "more", 0: "not surely fewer"}[
-            verdict(values(ctc, "cer"), values(written, "cer"))
-        ]
+        how = {-1: "fewer", 1: "more", 0: "not surely fewer"}[verdict(ctc, written, "cer")]
         parts.append(
             f"after {seconds:g} seconds of one core CTC makes {how} mistakes than the decoder "
             f"({mean(ctc, 'cer')}% of the characters against {mean(written, 'cer')}%, in "

@@ -53,10 +53,8 @@ def measure(
     model = fresh(models(size)[name], seed)
     measured: Measured = {"parameters": parameters(model)}
     first = {distance: gradient(model, texts) for distance, texts in tests.items()}
-    valid = tests[distances[0]]
-    symbols.learn_labels(
-        model, train, valid, 2e-3, seed=seed, steps=steps, max_tokens=size.max_tokens
-    )
+    how = {"steps": steps, "max_tokens": size.max_tokens}
+    symbols.learn_labels(model, train, tests[distances[0]], 2e-3, seed=seed, **how)
     for distance, texts in tests.items():
         measured[str(distance)] = {
             "accuracy": symbols.accuracy(model, texts),

@@ -133,14 +133,13 @@ def run(bench: Bench, size: Size) -> Outcome:
     cifar(bench.root, size.hold_out)  # missing data are reported before minutes have passed
     costs = bench.measured("{} pixels", size.sides, cost, size)
     races = bench.seeded("race, {}", (SOFTMAX, CNN), race, size, bench.root)
-    scales = {"forward": 1000, "update": 1000, "kept": 1e-6}
     return conclude(costs, races), {
         what: {
             side: {"tokens": tokens(side)}
             | {name: scale * measured[name][what] for name in models(32, size)}
             for side, measured in costs.items()
         }
-        for what, scale in scales.items()
+        for what, scale in (("forward", 1000), ("update", 1000), ("kept", 1e-6))
     } | {
         "learning": {
             name: {

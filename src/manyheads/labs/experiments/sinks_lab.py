@@ -50,13 +50,12 @@ def measure(name: str, size: Size, root: str | None) -> Measured:
             weights = recorded(trace, LayerId(site.stack, site.layer, f"{site.kind} {PATTERN}"))
             norms = weights_by_norm(trace, part)
             weight, norm, uniform = idle_shares(weights[0], norms[0], KINDS[kind])
-            layers = found.setdefault(kind, {})
-            layer = layers.setdefault(
+            layer = found.setdefault(kind, {}).setdefault(
                 str(site.layer + 1), {"weight": [], "norm": [], "uniform": [], "heads": []}
             )
-            for key, value in (("weight", weight.mean()), ("norm", norm.mean())):
-                layer[key].append(round(float(value), 3))
-            layer["uniform"].append(round(uniform, 3))
+            means = {"weight": float(weight.mean()), "norm": float(norm.mean()), "uniform": uniform}
+            for key, value in means.items():
+                layer[key].append(round(value, 3))
             layer["heads"].append(weight)
     for layers in found.values():
         for layer in layers.values():

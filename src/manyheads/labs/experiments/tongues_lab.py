@@ -49,11 +49,9 @@ def conclude(trials: dict[str, dict[str, list[Measured]]]) -> str:
 
     def told(arm: str) -> str:
         words: dict[int, list[str]] = {1: [], -1: [], 0: []}
-        for language in LANGUAGES:
-            own, other = (
-                values(trials[each][language], "scores", language, "chrf") for each in (arm, ALONE)
-            )
-            words[verdict(own, other)].append(language)
+        for code in LANGUAGES:
+            sign = verdict(trials[arm][code], trials[ALONE][code], "scores", code, "chrf")
+            words[sign].append(code)
         heads = {1: "better in", -1: "worse in", 0: "neither surely better nor surely worse in"}
         return "; ".join(f"{heads[k]} {', '.join(each)}" for k, each in words.items() if each)
 
@@ -76,6 +74,9 @@ def run(bench: Bench, size: Size) -> Outcome:
         names = {code: f"{arm}, {code or 'five languages'}" for code in languages}
         return bench.tuned(names, size.rates, partial(train, arm, size, bench.root), chrf)
 
+    def chrf(trial: Measured) -> float:
+        return sum(scores["chrf"] for scores in trial["scores"].values())
+
     trials = {ALONE: tuned(ALONE, LANGUAGES)}
     for arm in (TOGETHER, SHARED):
         trials[arm] = dict.fromkeys(LANGUAGES, tuned(arm, [""])[""])
@@ -86,8 +87,3 @@ def run(bench: Bench, size: Size) -> Outcome:
         }
         for metric in ("chrf", "exact")
     }
-
-
-def chrf(trial: Measured) -> float:
-    """The sum over the languages of a trial."""
-    return sum(scores["chrf"] for scores in trial["scores"].values())

@@ -7,7 +7,7 @@ from typing import Any
 from manyheads.data.tokenizers.tokenizer import Tokenizer, TokenizerConfig
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
 from manyheads.labs.emoji import MOVED, named, preprocessing, small_encoder, text_widths
-from manyheads.labs.findings import mean, values, verdict
+from manyheads.labs.findings import BySize, mean, verdict
 from manyheads.labs.lab_training import fresh, learn, training
 from manyheads.models.matcher import MatcherConfig
 from manyheads.tasks.match.task import MatchTask, MatchTrainConfig
@@ -37,22 +37,22 @@ def train(
     }
 
 
-def conclude(measured: dict[str, dict[int, list[Measured]]], size: Size) -> str:
+def conclude(measured: BySize, size: Size) -> str:
     """Compare the losses at each size of batch, and the sizes."""
     words = {1: "finds more", -1: "finds less", 0: "does not surely find more"}
     parts = []
     for batch in size.batches:
         soft, sigm = (measured[loss][batch] for loss in LOSSES)
-        which = verdict(values(soft, "ten"), values(sigm, "ten"))
         parts.append(
-            f"with batches of {batch} softmax {words[which]} than sigmoid ({mean(soft, 'ten')}% "
-            f"against {mean(sigm, 'ten')}% of the texts find their emoji among the first ten)"
+            f"with batches of {batch} softmax {words[verdict(soft, sigm, 'ten')]} than sigmoid "
+            f"({mean(soft, 'ten')}% against {mean(sigm, 'ten')}% of the texts find their emoji "
+            "among the first ten)"
         )
     small, large = min(size.batches), max(size.batches)
-    grown = []
-    for loss in LOSSES:
-        which = verdict(values(measured[loss][large], "ten"), values(measured[loss][small], "ten"))
-        grown.append(f"{loss} {words[which]}")
+    grown = [
+        f"{loss} {words[verdict(measured[loss][large], measured[loss][small], 'ten')]}"
+        for loss in LOSSES
+    ]
     return (
         f"After {size.epochs} passes, " + "; ".join(parts) + f". From batches of {small} to "
         f"{large}, with as many images seen: {' and '.join(grown)}."
@@ -63,13 +63,9 @@ def run(bench: Bench, size: Size) -> Outcome:
     """Train every arm with each seed."""
 
     def tuned(loss: Contrast, batch: int) -> list[Measured]:
-        names, measure = (
-            {batch: f"{loss}, batches of {batch}"},
-            partial(train, loss, size, bench.root),
-        )
+        names = {batch: f"{loss}, batches of {batch}"}
+        measure = partial(train, loss, size, bench.root)
         return bench.tuned(names, size.rates, measure, itemgetter("ten"))[batch]
 
-    measured: dict[str, dict[int, list[Measured]]] = {
-        loss: {n: tuned(loss, n) for n in size.batches} for loss in LOSSES
-    }
+    measured: BySize = {loss: {n: tuned(loss, n) for n in size.batches} for loss in LOSSES}
     return conclude(measured, size), {"measured": measured}

@@ -11,7 +11,7 @@ from torch import Tensor
 from manyheads.data.images.image_set import ImageSet
 from manyheads.labs import cifar_sample as sample
 from manyheads.labs.bench import Bench, Measured, Outcome, Size
-from manyheads.labs.findings import leader, mean, more, over, values
+from manyheads.labs.findings import BySize, leader, mean, more, over
 from manyheads.labs.lab_training import fresh, learn
 from manyheads.models.resize import resize
 from manyheads.models.sized_tables import POSITIONS
@@ -19,14 +19,9 @@ from manyheads.models.vit import VitConfig
 from manyheads.train.model_tensors import tensors as weights
 
 SMALL, LARGE = 24, 32  # pixels before and after
-
-
 SCRATCH, TUNED, FRESH = "from scratch", "fine-tuned", "fine-tuned, positions anew"
-LAYERED, PROBE, SAME = (
-    "fine-tuned, layer-wise rates",
-    "frozen, linear head",
-    "fine-tuned at 24 pixels",
-)
+LAYERED, PROBE = "fine-tuned, layer-wise rates", "frozen, linear head"
+SAME = "fine-tuned at 24 pixels"
 ARMS = (SCRATCH, TUNED, FRESH, LAYERED, PROBE, SAME)
 RATES = {PROBE: 1e-2, SCRATCH: 2e-3}  # the others are fine-tuned with less
 TUNING = 5e-4
@@ -88,8 +83,7 @@ def tune(arm: str, labels: int, size: Size, root: str | None, seed: int) -> Meas
         with torch.no_grad():
             for name, tensor in fitted(known, arm, own, size).items():
                 own[name].copy_(tensor)
-    task = sample.classifying(train, valid, how, seed=seed, preprocessing=seen)
-    learned = learn(model, task)
+    learned = learn(model, sample.classifying(train, valid, how, seed=seed, preprocessing=seen))
     return {
         "accuracy": sample.accuracy(model, *sample.tensors(valid, seen)),
         "loss": learned.loss,
@@ -97,30 +91,26 @@ def tune(arm: str, labels: int, size: Size, root: str | None, seed: int) -> Meas
     }
 
 
-def conclude(trials: dict[str, dict[int, list[Measured]]], size: Size) -> str:
+def conclude(trials: BySize, size: Size) -> str:
     """Compare with training from scratch at few and many labels, and the ways of fine-tuning."""
     few, many = (pick(trials[SCRATCH]) for pick in (min, max))
-
-    def of(arm: str, labels: int) -> list[float]:
-        return values(trials[arm][labels], "accuracy")
 
     def percent(arm: str, labels: int) -> str:
         return f"{mean(trials[arm][labels], 'accuracy')}%"
 
     def word(a: str, b: str, labels: int) -> str:
-        return more(of(a, labels), of(b, labels))
+        return more(trials[a][labels], trials[b][labels], "accuracy")
 
-    best = leader({arm: of(arm, few) for arm in ARMS if arm != SCRATCH})
+    best = leader({arm: trials[arm][few] for arm in ARMS if arm != SCRATCH}, "accuracy")
     return (
         f"With {few} labelled pictures a ViT with {size.pretraining:,} updates of pre-training and "
         f"{size.steps:,} of fine-tuning is right {word(TUNED, SCRATCH, few)} often than one from "
         f"scratch with {size.steps:,} updates ({percent(TUNED, few)} against "
         f"{percent(SCRATCH, few)}), with {many:,} {word(TUNED, SCRATCH, many)} "
         f"({percent(TUNED, many)} against {percent(SCRATCH, many)}); interpolated positions are "
-        f"right {word(TUNED, FRESH, few)} often than positions learned anew "
-        f"({percent(FRESH, few)}), the larger pictures "
-        f"{word(TUNED, SAME, few)} often than the small ones ({percent(SAME, few)}); best "
-        f"with {few} is {best}."
+        f"right {word(TUNED, FRESH, few)} often than positions learned anew ({percent(FRESH, few)})"
+        f", the larger pictures {word(TUNED, SAME, few)} often than the small ones "
+        f"({percent(SAME, few)}); best with {few} is {best}."
     )
 
 

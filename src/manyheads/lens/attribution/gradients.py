@@ -76,14 +76,6 @@ class GradientWeightedAttention:
             total.index_add_(0, piece.queries, piece.weights[0] @ x[piece.keys])
         return total
 
-    def asked(self) -> Float[Tensor, " query"]:
-        """Mark with 1 the queries on whose outputs the score depends at all."""
-        asked = torch.zeros(self.attention.shape[0])
-        told = self.gradient.abs().amax(dim=(1, 3)).cpu() > 0  # row query
-        for cut in self.attention.cuts():
-            asked[cut.queries] = told[cut.row, cut.rows].float()
-        return asked
-
 
 def weighed(trace: Trace, score: Float[Tensor, ""]) -> list[GradientWeightedAttention]:
     """Weigh every recorded attention by a score, in the order in which they ran.

@@ -18,6 +18,9 @@ MOST = 256  # steps, where fewer do not add up
 PASSES = 8  # points of the path that go through a model together
 TOLERANCE = 0.05  # largest missing share of the difference
 
+Input = Float[Tensor, "*input"]
+Scores = Callable[[Float[Tensor, "point *input"]], Float[Tensor, "point score"]]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Integrated:
@@ -39,12 +42,7 @@ class Integrated:
 
 
 def integrated_gradients(
-    scores: Callable[[Float[Tensor, "point *input"]], Float[Tensor, "point score"]],
-    x: Float[Tensor, "*input"],
-    baseline: Float[Tensor, "*input"],
-    *,
-    steps: int = STEPS,
-    passes: int = PASSES,
+    scores: Scores, x: Input, baseline: Input, *, steps: int = STEPS, passes: int = PASSES
 ) -> Integrated:
     """Integrate the gradients of scores along the straight line from a baseline to x (equation 1).
 
@@ -73,13 +71,7 @@ def integrated_gradients(
     return Integrated(torch.stack(total).sum(dim=0) * way, last - first, steps)
 
 
-def until_complete(
-    scores: Callable[[Float[Tensor, "point *input"]], Float[Tensor, "point score"]],
-    x: Float[Tensor, "*input"],
-    baseline: Float[Tensor, "*input"],
-    *,
-    most: int = MOST,
-) -> Integrated:
+def until_complete(scores: Scores, x: Input, baseline: Input, *, most: int = MOST) -> Integrated:
     """Integrate in `STEPS` steps, and in twice as many, up to `most`, until the parts add up.
 
     Near a baseline of zeros a layer norm divides by little, and the gradients change fast.

@@ -13,7 +13,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manyheads.lens.attribution.gradients import GradientWeightedAttention
-from manyheads.lens.trace.attention_reader import Attention
 from manyheads.nn.recording.token_grid import Axis, TokenGrid
 
 Layers = Sequence[GradientWeightedAttention]  # the lowest first
@@ -37,10 +36,12 @@ def relevance(layers: Layers, start: Float[Tensor, " token"]) -> Float[Tensor, "
     share, own = start, start
     above: TokenGrid | None = None
     for layer in reversed(layers):
-        if above is not None and layer.attention.query_grid is not None:
-            share, own = (onto_grid(x, above, layer.attention.query_grid) for x in (share, own))
-        share = share + _to_queries(layer.attention, layer.from_queries(share))
-        above = layer.attention.query_grid
+        grid, keys = layer.attention.query_grid, layer.attention.key_grid
+        if above is not None and grid is not None:
+            share, own = (onto_grid(x, above, grid) for x in (share, own))
+        passed = layer.from_queries(share)
+        share = share + (passed if grid is None or keys is None else onto_grid(passed, keys, grid))
+        above = grid
     return share - own
 
 
@@ -81,7 +82,10 @@ def relevance_of_source(
 
 def read_from(last: GradientWeightedAttention) -> Float[Tensor, " token"]:
     """Divide 1 equally among the tokens whose last outputs the score depends on."""
-    asked = last.asked()
+    asked = torch.zeros(last.attention.shape[0])
+    told = last.gradient.abs().amax(dim=(1, 3)).cpu() > 0  # row query
+    for cut in last.attention.cuts():
+        asked[cut.queries] = told[cut.row, cut.rows].float()
     return torch.full_like(asked, 1 / len(asked)) if asked.sum() == 0 else asked / asked.sum()
 
 
@@ -116,12 +120,6 @@ def _through(layers: Layers, asked: Float[Tensor, " token"]) -> Float[Tensor, " 
     for layer in layers:
         sums = sums + layer.from_keys(sums)
     return relevance(layers, _divided(asked, sums - 1)) + asked
-
-
-def _to_queries(layer: Attention, x: Float[Tensor, " key"]) -> Float[Tensor, " query"]:
-    """Convert values of keys to values of the queries' tokens; usually they are the same."""
-    grid, keys = layer.query_grid, layer.key_grid
-    return x if grid is None or keys is None else onto_grid(x, keys, grid)
 
 
 def _crosses(layer: GradientWeightedAttention) -> bool:

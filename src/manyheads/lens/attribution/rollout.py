@@ -40,13 +40,12 @@ def why_not(layers: Sequence[Attention]) -> str | None:
             )
         if layer.partition is not None and layer.partition.padding_attended:
             return f"part of the attention of {layer.layer_id} goes to padding"
-    first, last = layers[0], layers[-1]
-    for layer in layers:
-        if (layer.query_grid, layer.shape) != (first.query_grid, first.shape):
-            return (
-                f"the tokens change on the way: {_tokens(first)} in {first.layer_id}, "
-                f"{_tokens(last)} in {last.layer_id}"
-            )
+    if len({(layer.query_grid, layer.shape) for layer in layers}) > 1:
+        first, last = layers[0], layers[-1]
+        return (
+            f"the tokens change on the way: {_tokens(first)} in {first.layer_id}, "
+            f"{_tokens(last)} in {last.layer_id}"
+        )
     return None
 
 

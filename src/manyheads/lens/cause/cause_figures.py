@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
 
 from manyheads.lens.cause import patching
 from manyheads.lens.cause.contributions import Contributions
@@ -46,13 +45,12 @@ def patch_figures(
     figures = []
     for stack, columns in stacks.items():
         layers = patching.depth(source, stack)
-        shares = patching.share(
-            patching.patch_states(run, source, stack, layers, columns.links), own, end
-        )
+        scores = patching.patch_states(run, source, stack, layers, columns.links)
+        shares = patching.share(scores, own, end)
         heat = figure(
             "patched-states",
             {"stack": stack, "question": question, "own": own, "end": end},
-            values=_rounded(shares),
+            values=[[round(float(x), DIGITS) for x in row] for row in shares],
             rows=["input", *(f"layer {layer + 1}" for layer in range(layers))],
             columns=list(columns.names),
         )
@@ -62,7 +60,7 @@ def patch_figures(
         if site.stack in stacks or site.stack == "decoder":
             places = stacks[site.stack].tokens if site.stack in stacks else None
             shares = patching.share(patching.patch_heads(run, source, site, places), own, end)
-            rows[str(site).removesuffix(f" {HEAD}")] = _rounded(shares[None])[0]
+            rows[str(site).removesuffix(f" {HEAD}")] = [round(float(x), DIGITS) for x in shares]
     if rows:
         heads = filled([*rows.values()])
         figures.append(figure("patched-heads", {"question": question}, rows=[*rows], **heads))
@@ -80,15 +78,11 @@ def part_figures(
         groups: the tokens of each group.
         question: the two answers.
     """
-    lines: list[tuple[str, float]] = []
     crossed = any(site.kind.startswith("cross") for site in found.sources)
     read = [site for site in found.sources if not crossed or site.kind.startswith("cross")]
     totals = sum((found.sources[site].sum(dim=0) for site in read), torch.tensor(0.0))
-    if read:
-        lines += [
-            (name, float(totals[list(group)].sum()))
-            for name, group in zip(names, groups, strict=True)
-        ]
+    named = list(zip(names, groups, strict=True)) if read else []
+    lines = [(name, float(totals[list(group)].sum())) for name, group in named]
     rest = sum(float(x.sum()) for site, x in found.heads.items() if site not in read)
     lines.append(("self-attention" if crossed else "other attention", rest))
     for name, kind in (("feed-forward", "added feedforward"), ("embeddings", STATE)):
@@ -117,10 +111,6 @@ def part_figures(
             columns=columns,
         ),
     ]
-
-
-def _rounded(values: Tensor) -> list[list[float | None]]:
-    return [[round(float(each), DIGITS) for each in row] for row in values]
 
 
 def tabulated(figure: Figure) -> Table:

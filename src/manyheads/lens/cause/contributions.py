@@ -77,16 +77,13 @@ def contributions(run: Callable[[], Float[Tensor, ""]]) -> Contributions:
         run()
     kept = [each.layer_id for each in seen if isinstance(each, ActivationRecord)]
     blocks = {each.stack for each in kept if each.kind.startswith("added")}
-    chosen = [
-        each
-        for each in dict.fromkeys(kept)
-        if each.stack != POOL
-        and (
-            each.kind.endswith(f" {HEAD}")
-            or each.kind == "added feedforward"
-            or (each.kind == STATE and (each.layer < 0 or each.stack not in blocks))
-        )
-    ]
+
+    def adds(site: LayerId) -> bool:
+        if site.kind == STATE:
+            return site.layer < 0 or site.stack not in blocks
+        return site.kind == "added feedforward" or site.kind.endswith(f" {HEAD}")
+
+    chosen = [each for each in dict.fromkeys(kept) if each.stack != POOL and adds(each)]
     leaves: dict[LayerId, Tensor] = {}
 
     def leaf(site: LayerId) -> Callable[[Tensor], Tensor]:

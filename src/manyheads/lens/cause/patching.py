@@ -90,9 +90,8 @@ def patch_states(
         links: for each group the tokens of the input, and those of the other.
     """
     # Layers before the patch are computed once: encoders of blocks can go on behind one.
-    resumes = stack != "decoder" and any(
-        each.layer_id == LayerId(stack, 0, "added attention") for each in source
-    )
+    first = LayerId(stack, 0, "added attention")
+    resumes = stack != "decoder" and any(each.layer_id == first for each in source)
     with record(states=True) as own:
         if resumes:
             run(1)
@@ -199,9 +198,8 @@ def attribute(
         way = (step + 0.5) / steps if steps > 1 else 0.0
         with torch.enable_grad(), edit() as changes, record(states=True, gradients=True) as trace:
             if steps > 1:
-                changes.state(stack, 0).apply(
-                    partial(torch.lerp, end=counterpart(entry), weight=way)
-                )
+                moved = partial(torch.lerp, end=counterpart(entry), weight=way)
+                changes.state(stack, 0).apply(moved)
             score = run(1).sum()
         kept = {site: recorded(trace, site) for site in sites}
         found = torch.autograd.grad(score, list(kept.values()), allow_unused=True)

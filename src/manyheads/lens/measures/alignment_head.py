@@ -104,8 +104,7 @@ def readers(maps: Mapping[int, Tensor]) -> list[AlignmentHead]:
     there alignments are usually found (Garg et al. 2019, "Jointly Learning to Align and Translate
     with Transformer Models").
     """
-    default = fallback(maps)
-    every = [default, *(AlignmentHead(layer=layer) for layer in maps)]
+    every = [fallback(maps), *(AlignmentHead(layer=layer) for layer in maps)]
     if len(maps) > 1:
         every.append(AlignmentHead())
     for layer, weights in maps.items():
@@ -168,9 +167,8 @@ def alignment_view(
     maps = layers(trace)
     chosen = chosen or Chosen(reader=fallback(maps), why=UNMEASURED)
     reader = chosen.reader
-    weights = read(maps, reader)[0]
     layer_id = LayerId("decoder", reader.layer or 0, "cross")
-    found = links(weights, outputs, sources)
+    found = links(read(maps, reader)[0], outputs, sources)
     return AlignmentView(
         legend=f"from each output token to its aligned source token: {reader}; the end token of "
         "the source is left out",

@@ -20,10 +20,8 @@ Points = Float[Tensor, "token axis"]
 
 def centres(grid: TokenGrid) -> Float[Tensor, "token 2"]:
     """Return the centre of each token on the grid, row by row, in pixels of the model's input."""
-    rows, columns = (
-        torch.tensor(axis.centres(), dtype=torch.float64) for axis in (grid.rows, grid.columns)
-    )
-    return torch.cartesian_prod(rows, columns)
+    axes = (torch.tensor(axis.centres(), dtype=torch.float64) for axis in (grid.rows, grid.columns))
+    return torch.cartesian_prod(*axes)
 
 
 def attention_distance(
@@ -81,16 +79,12 @@ def distance_figures(attentions: Sequence[Attention], layers: Sequence[LayerStat
     """Plot the attention distance by layer; for images with the receptive field of convolutions."""
     if any(each.grid is not None for each in layers):
         return _of_image(attentions, layers)
+    own = [each for each in attentions if each.layer_id.kind == "self"]
     figures = []
-    for stack in dict.fromkeys(each.layer_id.stack for each in attentions):
-        own = [
-            each
-            for each in attentions
-            if each.layer_id.stack == stack and each.layer_id.kind == "self"
-        ]
-        if own:
-            curves = _heads([(each.layer_id.layer + 1, head_distances(each)) for each in own])
-            figures.append(figure("text-distance", {"stack": stack}, curves=curves))
+    for stack in dict.fromkeys(each.layer_id.stack for each in own):
+        found = [each for each in own if each.layer_id.stack == stack]
+        curves = _heads([(each.layer_id.layer + 1, head_distances(each)) for each in found])
+        figures.append(figure("text-distance", {"stack": stack}, curves=curves))
     return figures
 
 
@@ -99,11 +93,8 @@ def _of_image(attentions: Sequence[Attention], layers: Sequence[LayerState]) -> 
         (each.stack, each.layer): place
         for place, each in enumerate((each for each in layers if each.layer), 1)
     }
-    own = [
-        (depth[each.layer_id.stack, each.layer_id.layer + 1], each)
-        for each in attentions
-        if (each.layer_id.stack, each.layer_id.layer + 1) in depth
-    ]
+    sites = [((each.layer_id.stack, each.layer_id.layer + 1), each) for each in attentions]
+    own = [(depth[site], each) for site, each in sites if site in depth]
     curves = _heads([(place, head_distances(each)) for place, each in own])
     fields = [
         (place, float(each.query_grid.rows.receptive_field))

@@ -25,23 +25,22 @@ def cka_matrix(layers: Sequence[Tensor]) -> list[list[float]]:
     as an inner product of matrices that are centred without their diagonals (Szekely & Rizzo 2014,
     definition 2), so between -1 and 1. At least 4 examples.
     """
-    grams = [_centred_beside_diagonal(_gram(each)) for each in layers]
-    return [[_alignment(a, b) for b in grams] for a in grams]
+    grams = [_centred_gram(each) for each in layers]
+    return [
+        [((a * b).sum() / (a.norm() * b.norm()).clamp_min(1e-30)).item() for b in grams]
+        for a in grams
+    ]
 
 
 def cka_figures(layers: Sequence[LayerState]) -> list[Figure]:
     """Compare the layers of each stack for a text; all layers on one grid for an image."""
     images = any(each.grid is not None or each.is_map for each in layers)
-    groups = (
-        [("the model's", on_one_grid(layers))]
-        if images
-        else [
-            (f"the {stack}'s", [(each, each.x[0]) for each in layers if each.stack == stack])
-            for stack in dict.fromkeys(each.stack for each in layers)
-        ]
-    )
+    groups: dict[str, list[tuple[LayerState, Tensor]]] = {}
+    for state, x in on_one_grid(layers) if images else [(each, each.x[0]) for each in layers]:
+        owner = "the model's" if images else f"the {state.stack}'s"
+        groups.setdefault(owner, []).append((state, x))
     figures = []
-    for owner, found in groups:
+    for owner, found in groups.items():
         # A decoder that reads one token at a time cannot be compared with layers over all tokens.
         tokens = {len(x) for _, x in found}
         if len(found) < 2 or len(tokens) > 1 or min(tokens) < FEWEST:
@@ -76,20 +75,14 @@ def on_one_grid(
     return [(state, F.adaptive_avg_pool2d(x, (rows, columns)).flatten(1).T) for state, x in maps]
 
 
-def _gram(x: Tensor) -> Float[Tensor, "example example"]:
+def _centred_gram(x: Tensor) -> Float[Tensor, "example example"]:
+    """Return the inner products of examples, centred beside the diagonal, which is 0."""
     flat = x.flatten(1).double()
     flat = flat - flat.mean(dim=0)
-    return flat @ flat.T
-
-
-def _centred_beside_diagonal(gram: Tensor) -> Float[Tensor, "example example"]:
+    gram = flat @ flat.T
     count = len(gram)
     gram = gram - gram.diagonal().diag()
     sums = gram.sum(dim=0) / (count - 2)
     total = gram.sum() / ((count - 1) * (count - 2))
     centred = gram - sums[:, None] - sums + total
     return centred - centred.diagonal().diag()
-
-
-def _alignment(a: Tensor, b: Tensor) -> float:
-    return ((a * b).sum() / (a.norm() * b.norm()).clamp_min(1e-30)).item()

@@ -17,12 +17,12 @@ def head_figures(model: nn.Module, trace: Trace) -> list[Figure]:
     heads = stats.heads(model)
     if not heads:
         return []
-    idle = {(head.layer_id, head.number): judged(head) for head in heads}
-    idle = {head: words for head, words in idle.items() if words}
+    idle = {head: words for head in heads if (words := judged(head))}
+    known = {(head.layer_id, head.number) for head in idle}
     duplicates = [
         each
         for each in stats.duplicates()
-        if each.distance <= ALIKE and not {(each.layer_id, n) for n in each.numbers} & idle.keys()
+        if each.distance <= ALIKE and known.isdisjoint((each.layer_id, n) for n in each.numbers)
     ]
     summary = (
         f"{len(idle) or 'none'} of {len(heads)} heads {'is' if len(idle) == 1 else 'are'} idle and "
@@ -33,9 +33,7 @@ def head_figures(model: nn.Module, trace: Trace) -> list[Figure]:
         layers.setdefault(head.layer_id, []).append(round(head.entropy, 4))
     entropies = filled([*layers.values()])
     figures = [figure("entropy", {"summary": summary}, rows=[*map(str, layers)], **entropies)]
-    rows: list[list[Cell]] = [
-        [f"{layer_id}, head {number}", words] for (layer_id, number), words in idle.items()
-    ]
+    rows: list[list[Cell]] = [[str(head), words] for head, words in idle.items()]
     rows += [[str(each), f"maps differ by {each.distance:.2g} of 1"] for each in duplicates]
     if rows:
         rest = f"; {len(rows) - SHOWN} more are left out" if len(rows) > SHOWN else ""

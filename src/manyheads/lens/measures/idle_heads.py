@@ -7,9 +7,10 @@ BERT Look At?", section 3.2.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from manyheads.lens.trace.attention_reader import PIECE
@@ -55,32 +56,26 @@ class DuplicateHeads:
         return f"{self.layer_id}, heads {self.numbers[0]} and {self.numbers[1]}"
 
 
-@dataclass
 class _Sums:
     """Sums over the queries of one attention with at least two allowed keys."""
 
-    queries: int = 0
-    entropy: Tensor = field(default_factory=lambda: torch.zeros(0))  # (head,)
-    apart: Tensor = field(default_factory=lambda: torch.zeros(0))  # (head, head)
-    from_first: Tensor = field(default_factory=lambda: torch.zeros(0, 0))  # (head, position)
-    from_last: Tensor = field(default_factory=lambda: torch.zeros(0, 0))
+    def __init__(self, heads: int) -> None:
+        self.queries = 0
+        self.entropy = torch.zeros(heads)
+        self.apart = torch.zeros(heads, heads)
+        self.from_first = self.from_last = torch.zeros(heads, 0)  # (head, position)
 
     def add(self, weights: Tensor, choices: Tensor) -> None:
         """Add maps (query, head, key); choices (query,) are the numbers of allowed keys."""
-        heads, keys = weights.shape[1:]
-        if not self.queries:
-            self.entropy, self.apart = torch.zeros(heads), torch.zeros(heads, heads)
-            self.from_first = self.from_last = torch.zeros(heads, 0)
         self.queries += len(weights)
         surprise = -torch.special.xlogy(weights, weights).sum(dim=2)  # (query, head)
         self.entropy += (surprise / choices.log()[:, None]).sum(dim=0)
-        for head in range(heads):
+        for head in range(weights.shape[1]):
             self.apart[head] += (weights - weights[:, head, None]).abs().sum(dim=(0, 2)) / 2
         summed = weights.sum(dim=0)
-        self.from_first = _grown(self.from_first, keys) + _grown(summed, self.from_first.shape[1])
+        self.from_first = _sum(self.from_first, summed)
         # Sentences differ in length: their last tokens have equal positions counted from the end.
-        backwards = summed.flip(1)
-        self.from_last = _grown(self.from_last, keys) + _grown(backwards, self.from_last.shape[1])
+        self.from_last = _sum(self.from_last, summed.flip(1))
 
 
 class HeadStatistics:
@@ -93,8 +88,10 @@ class HeadStatistics:
         """Add a trace of examples without padding; the padding of windows is left out."""
         for record in trace:
             if isinstance(record, AttentionRecord):
-                for queries in _parts(record):
-                    self._add(record, queries)
+                batch, heads, queries, keys = record.shape
+                step = max(PIECE // (batch * heads * keys), 1)  # of a large map a part at a time
+                for first in range(0, queries, step):
+                    self._add(record, slice(first, first + step))
 
     def _add(self, record: AttentionRecord, queries: slice) -> None:
         weights = record.weights(ALL, queries).cpu()
@@ -107,7 +104,7 @@ class HeadStatistics:
             counted = counted & inside.repeat(len(counted) // len(inside), 1)
         if counted.any():
             chosen = weights.transpose(1, 2)[counted]  # query head key
-            sums = self._sums.setdefault(record.layer_id, _Sums())
+            sums = self._sums.setdefault(record.layer_id, _Sums(chosen.shape[1]))
             sums.add(chosen, choices[counted].float())
 
     def heads(self, model: nn.Module) -> list[Head]:
@@ -161,20 +158,12 @@ def write_shares(model: nn.Module) -> Iterator[tuple[LayerId, Tensor]]:
     """
     for part in model.modules():
         if isinstance(part, MultiHeadAttention):
-            inner = part.out.in_features
-            values = part.qkv.weight[2 * inner :].detach().float().cpu()
+            values = part.qkv.weight[2 * part.out.in_features :].detach().float().cpu()
             out = part.out.weight.detach().float().cpu()
             values = values.unflatten(0, (part.heads, -1))  # head size dim
             out = out.unflatten(1, (part.heads, -1)).transpose(0, 1)  # head output size
             norms = (out @ values).flatten(1).norm(dim=1)
             yield part.layer_id, norms / norms.median().clamp_min(torch.finfo(norms.dtype).tiny)
-
-
-def _parts(record: AttentionRecord) -> Iterator[slice]:
-    """Split the queries of a record whose map is too large."""
-    batch, heads, queries, keys = record.shape
-    step = max(PIECE // (batch * heads * keys), 1)
-    yield from (slice(first, first + step) for first in range(0, queries, step))
 
 
 def _favourite(sums: _Sums, head: int) -> tuple[float, str]:
@@ -186,7 +175,7 @@ def _favourite(sums: _Sums, head: int) -> tuple[float, str]:
     return float(last.max()), f"token {index + 1} from the end" if index else "the last token"
 
 
-def _grown(sums: Tensor, length: int) -> Tensor:
-    """Pad positions with zeros."""
-    missing = length - sums.shape[1]
-    return torch.cat((sums, torch.zeros(len(sums), missing)), dim=1) if missing > 0 else sums
+def _sum(one: Tensor, other: Tensor) -> Tensor:
+    """Add tables (head, position); positions that one does not have are zeros."""
+    missing = other.shape[1] - one.shape[1]
+    return F.pad(one, (0, max(missing, 0))) + F.pad(other, (0, max(-missing, 0)))

@@ -17,7 +17,6 @@ def probe(
     """Accuracy in percent of a linear classifier on frozen vectors, fitted by least squares."""
     mean, std = train.double().mean(dim=0), train.double().std(dim=0).clamp_min(1e-6)
     x, y = (F.pad((each.double() - mean) / std, (0, 1), value=1.0) for each in (train, test))
-    wanted = F.one_hot(train_labels).double()
     eye = RIDGE * len(x) * torch.eye(x.shape[1], dtype=torch.float64)
-    weights = torch.linalg.solve(x.T @ x + eye, x.T @ wanted)
+    weights = torch.linalg.solve(x.T @ x + eye, x.T @ F.one_hot(train_labels).double())
     return 100 * ((y @ weights).argmax(dim=1) == test_labels).double().mean().item()

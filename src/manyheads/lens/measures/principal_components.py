@@ -50,19 +50,16 @@ def plane_figures(
         found = [each for each in found if each.x.shape[1] == len(tokens)]
         if len(tokens) < FEWEST or not found:
             continue
-        for state in dict.fromkeys((found[0], found[-1])):
-            where = "before the first layer" if state.layer == 0 else f"after {state.name}"
-            figures.append(_plane(state, stack, where, tokens, groups))
+        figures += [_plane(each, tokens, groups) for each in dict.fromkeys((found[0], found[-1]))]
     return figures
 
 
-def _plane(
-    state: LayerState, stack: str, where: str, tokens: Sequence[str], groups: Sequence[str]
-) -> Figure:
+def _plane(state: LayerState, tokens: Sequence[str], groups: Sequence[str]) -> Figure:
     points, shares = principal(state.x[0].float().cpu())
     step = -(-len(tokens) // POINTS)
     cut = "" if step == 1 else f"; one in {step} tokens is shown"
-    facts = {"stack": stack, "where": where, "count": len(tokens), "cut": cut}
+    where = "before the first layer" if state.layer == 0 else f"after {state.name}"
+    facts = {"stack": state.stack, "where": where, "count": len(tokens), "cut": cut}
     return figure(
         "plane",
         facts | {"first": shares[0], "second": shares[1], "both": shares.sum()},
@@ -83,7 +80,6 @@ def neighbour_figure(lookup: Lookup, piece: Callable[[int], str], what: str) -> 
     best = alike.topk(min(NEAREST, len(table) - 1), dim=1)
     rows: list[list[Cell]] = []
     for token, near, values in zip(found, best.indices, best.values, strict=True):
-        names = [label(piece(each)) for each in near.tolist()]
-        nearest = [f"{name} {value:.2f}" for name, value in zip(names, values, strict=True)]
+        nearest = [f"{label(piece(n))} {v:.2f}" for n, v in zip(near.tolist(), values, strict=True)]
         rows.append([label(piece(token)), str(token), ", ".join(nearest)])
     return figure("neighbours", {"what": what, "vocabulary": len(table), "cut": cut}, rows=rows)

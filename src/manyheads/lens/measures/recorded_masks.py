@@ -33,13 +33,8 @@ def mask_figures(
         if kind in figures or allowed.all() or allowed.shape != (len(rows), len(columns)):
             continue
         cut = f"; the first {MOST} tokens" if max(allowed.shape) > MOST else ""
-        facts = {
-            "kind": kind,
-            "allowed": int(allowed.sum()),
-            "pairs": allowed.numel(),
-            "stack": record.layer_id.stack,
-            "cut": cut,
-        }
+        facts: dict[str, Any] = {"kind": kind, "stack": record.layer_id.stack, "cut": cut}
+        facts |= {"allowed": int(allowed.sum()), "pairs": allowed.numel()}
         figures[kind] = _figure("mask", facts, allowed, rows, columns)
     return list(figures.values())
 

@@ -37,11 +37,7 @@ class Occurrence:
 
 def tokens_of(spans: Sequence[Sequence[int] | None], begin: int, end: int) -> list[int]:
     """Return the tokens that overlap the characters [begin, end)."""
-    return [
-        place
-        for place, span in enumerate(spans)
-        if span is not None and span[0] < end and span[1] > begin
-    ]
+    return [n for n, span in enumerate(spans) if span and span[0] < end and span[1] > begin]
 
 
 def word_figures(word: str, occurrences: Sequence[Occurrence]) -> list[Figure]:
@@ -61,32 +57,29 @@ def similarity(word: Float[Tensor, "token dim"], same: Float[Tensor, "other dim"
 def _similarities(word: str, occurrences: Sequence[Occurrence]) -> Figure:
     pairs = list(combinations(occurrences, 2))
     layers = range(len(occurrences[0].layers))
-    x = [float(layer) for layer in layers]
     tables = torch.tensor(
         [
             [similarity(*(each.layers[n][1][list(each.own)] for each in pair)) for n in layers]
             for pair in pairs
         ]
     )
-    other = torch.tensor([[_different(pair, layer) for layer in layers] for pair in pairs])
+    other = torch.tensor([[_different(pair, n) for n in layers] for pair in pairs])
     curves = [
-        Curve(f"{word}, sentences {a} and {b}", x, rounded(row))
+        Curve.over(f"{word}, sentences {a} and {b}", rounded(row))
         for (a, b), row in zip(combinations(range(1, len(occurrences) + 1), 2), tables, strict=True)
     ]
     if len(pairs) > PAIRS:
-        curves = [Curve(f"{word}, mean of {len(pairs)} pairs", x, rounded(tables.mean(dim=0)))]
+        curves = [Curve.over(f"{word}, mean of {len(pairs)} pairs", rounded(tables.mean(dim=0)))]
     if not other.isnan().any():
-        curves.append(Curve("other words, mean", x, rounded(other.mean(dim=0))))
+        curves.append(Curve.over("other words, mean", rounded(other.mean(dim=0))))
     texts = "; ".join(f"{n}: {cut(each.text, 60)}" for n, each in enumerate(occurrences[:8], 1))
     facts = {"word": word, "count": len(occurrences), "sentences": texts}
     return figure("word-similarity", facts, curves=curves)
 
 
-def _different(pair: Sequence[Occurrence], layer: int) -> float:
+def _different(pair: Sequence[Occurrence], n: int) -> float:
     """Mean cosine similarity of all other tokens of two sentences; NaN without other tokens."""
-    one, two = (
-        F.normalize(each.layers[layer][1][list(each.others)].double(), dim=1) for each in pair
-    )
+    one, two = (F.normalize(each.layers[n][1][list(each.others)].double(), dim=1) for each in pair)
     return (one @ two.T).mean().item()
 
 

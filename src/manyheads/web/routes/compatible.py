@@ -53,7 +53,6 @@ def _text(given: dict[str, Any], name: str, default: str | None = None) -> str:
     value = given.get(name, default)
     if not isinstance(value, str):
         raise UsageError(f"{name} is {'missing' if value is None else 'not a text'}.")
-    value.encode("utf-8", "surrogatepass")
     return value
 
 
@@ -68,13 +67,9 @@ def _texts(given: dict[str, Any], name: str) -> list[str]:
 def _between(models: Served, source: str | None, target: str) -> ServedModel:
     """Find a translator; both protocols answer languages that none has with 400, not 404."""
     try:
-        return models.translator(TranslateRequest, source, target)
+        return models.translator(source, target)
     except NotFoundError as error:
         raise UsageError(str(error)) from None
-
-
-def _sources(models: Served) -> list[str]:
-    return [str(each.languages[0]) for each in models.translators(TranslateRequest)]
 
 
 # --- LibreTranslate -------------------------------------------------------------------------------
@@ -84,9 +79,8 @@ def _sources(models: Served) -> list[str]:
 async def languages(http: HttpRequest) -> list[dict[str, Any]]:
     """List the languages that are translated from, and those each is translated into."""
     targets: dict[str, list[str]] = {}
-    for each in served(http).translators(TranslateRequest):
-        source, target = (base(str(code)) for code in each.languages)
-        targets.setdefault(source, []).append(target)
+    for source, target in served(http).language_pairs().values():
+        targets.setdefault(base(source), []).append(base(target))
     return [
         {"code": code, "name": NAMES.get(code, code), "targets": list(dict.fromkeys(found))}
         for code, found in targets.items()
@@ -100,8 +94,9 @@ async def detect(http: HttpRequest) -> list[dict[str, Any]]:
     A text without letters gets no confidence.
     """
     given = await read_fields(await http.body(), http.headers.get("content-type", ""))
-    text, sources = _text(given, "q"), _sources(served(http))
-    check_texts([text], served(http).limits)
+    models, text = served(http), _text(given, "q")
+    check_texts([text], models.limits)
+    sources = [source for source, _ in models.language_pairs().values()]
     own, all_ = guess(text, sources), guess(text, [*sources, *recognised()])
     guesses = own if own and all_[0][0] in dict(own) else all_
     return [
@@ -149,18 +144,17 @@ async def translate(http: HttpRequest) -> Response:
     model = _between(models, source, target)
     work = translate_texts(models, model, texts, format=kind)
     translated = await while_connected(http, work, models.limits.answer)
-    several = not isinstance(given["q"], str)
-    written = [each.text for each in translated]
-    answer: dict[str, Any] = {"translatedText": written if several else written[0]}
-    if any(each.notes for each in translated):  # beyond the protocol: clients ignore it
-        notes = [each.notes for each in translated]
-        answer["notes"] = notes if several else notes[0]
+    answer: dict[str, list[Any]] = {"translatedText": [each.text for each in translated]}
+    notes = [each.notes for each in translated]
+    if any(notes):  # beyond the protocol: clients ignore it
+        answer["notes"] = notes
     if detected is not None:
-        answer["detectedLanguage"] = [detected] * len(texts) if several else detected
+        answer["detectedLanguage"] = [detected] * len(texts)
     if count := _number(given.get("alternatives", 0)):
         answers = await ask(http, model, TranslateRequest(texts=tuple(texts), n_best=count + 1))
-        others = [[each.text for each in found.n_best[1:]] for found in answers]
-        answer["alternatives"] = others if several else others[0]
+        answer["alternatives"] = [[each.text for each in found.n_best[1:]] for found in answers]
+    if isinstance(given["q"], str):
+        return JsonResponse({name: values[0] for name, values in answer.items()})
     return JsonResponse(answer)
 
 
@@ -174,9 +168,9 @@ async def translate_texts(
 
 def _for_target(models: Served, target: str) -> list[str]:
     """List the languages that are translated into one; all if none is."""
-    pairs = [each.languages for each in models.translators(TranslateRequest)]
-    sources = [str(one) for one, other in pairs if base(str(other)) == base(target)]
-    return sources or _sources(models)
+    pairs = models.language_pairs().values()
+    sources = [one for one, other in pairs if base(other) == base(target)]
+    return sources or [one for one, _ in pairs]
 
 
 def _number(value: Any) -> int:
@@ -192,6 +186,7 @@ def _number(value: Any) -> int:
 # --- DeepL ----------------------------------------------------------------------------------------
 
 _TAG = re.compile(r"[A-Za-z_][\w.:-]{0,63}")
+_MARK = ' translate="no" data-manyheads=""'
 
 
 def _glossaries(http: HttpRequest) -> Glossaries:
@@ -236,20 +231,17 @@ async def translate_texts_of_deepl(http: HttpRequest) -> Response:
     )
     translated = await while_connected(http, work, models.limits.answer)
     models.metrics.characters.inc(sum(map(len, texts)))
-    return JsonResponse(
-        {
-            "translations": [
-                {
-                    "detected_source_language": base(str(model.languages[0])).upper(),
-                    "text": _unprotect(document.text) if handling else document.text,
-                    "billed_characters": len(text),  # nobody is billed; clients read it
-                }
-                # Beyond the protocol: clients ignore it.
-                | ({"notes": [*map(_unprotect, document.notes)]} if document.notes else {})
-                for model, text, document in zip(chosen, texts, translated, strict=True)
-            ]
+    translations: list[dict[str, Any]] = []
+    for model, text, document in zip(chosen, texts, translated, strict=True):
+        one: dict[str, Any] = {
+            "detected_source_language": base(str(model.languages[0])).upper(),
+            "text": _unprotect(document.text) if handling else document.text,
+            "billed_characters": len(text),  # nobody is billed; clients read it
         }
-    )
+        if document.notes:  # beyond the protocol: clients ignore it
+            one["notes"] = [*map(_unprotect, document.notes)]
+        translations.append(one)
+    return JsonResponse({"translations": translations})
 
 
 def _guessed(text: str, able: Sequence[str]) -> str | None:
@@ -281,9 +273,6 @@ def _tags(given: Any) -> list[str]:
     return [each.strip() for each in names]
 
 
-_MARK = ' translate="no" data-manyheads=""'
-
-
 def _protect(text: str, tags: Sequence[str]) -> str:
     """Mark elements that are not translated, as HTML says it."""
     if not tags:
@@ -301,8 +290,7 @@ async def languages_of_deepl(http: HttpRequest, type: str = "source") -> list[di
     """List the languages that texts are translated from, or into; some clients send a body."""
     sent = await read_fields(await http.body(), http.headers.get("content-type", ""))
     side = 1 if "target" in (type, sent.get("type")) else 0
-    pairs = [each.languages for each in served(http).translators(TranslateRequest)]
-    codes = dict.fromkeys(base(str(pair[side])) for pair in pairs)
+    codes = dict.fromkeys(base(pair[side]) for pair in served(http).language_pairs().values())
     return [
         {"language": code.upper(), "name": NAMES.get(code, code)}
         | ({"supports_formality": False} if side else {})
@@ -353,7 +341,8 @@ async def one_glossary(http: HttpRequest, number: str) -> dict[str, Any]:
 @deepl.get("/glossaries/{number}/entries", response_class=Response)
 async def entries_of_glossary(http: HttpRequest, number: str) -> Response:
     """Give the terms of a glossary, a line each: term, tab, translation."""
-    lines = _glossaries(http).find(number).lines()
+    entries = _glossaries(http).find(number).terms.entries.values()
+    lines = "\n".join(f"{entry.source}\t{entry.target}" for entry in entries)
     return Response(lines.encode("utf-8"), media_type="text/tab-separated-values; charset=utf-8")
 
 
@@ -366,8 +355,8 @@ async def delete_glossary(http: HttpRequest, number: str) -> None:
 @deepl.get("/glossary-language-pairs")
 async def pairs_of_glossaries(http: HttpRequest) -> dict[str, Any]:
     """List the pairs of languages that glossaries may have."""
-    pairs = [each.languages for each in served(http).translators(TranslateRequest)]
-    listed = dict.fromkeys((base(str(one)), base(str(other))) for one, other in pairs)
+    pairs = served(http).language_pairs().values()
+    listed = dict.fromkeys((base(one), base(other)) for one, other in pairs)
     return {
         "supported_languages": [{"source_lang": one, "target_lang": other} for one, other in listed]
     }

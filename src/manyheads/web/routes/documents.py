@@ -2,7 +2,7 @@
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -16,7 +16,6 @@ from manyheads.asks.translate_request import TranslateRequest
 from manyheads.data.documents.document_formats import format_of
 from manyheads.data.documents.glossary import Entry, Glossary
 from manyheads.documents.document_translation import Document, translate_document, translate_file
-from manyheads.documents.fallbacks import TextTranslator
 from manyheads.errors import UsageError
 from manyheads.strict_json import dumps
 from manyheads.web.ask_queue import served, while_connected
@@ -148,9 +147,7 @@ async def document(http: HttpRequest) -> Response:
     if len(given.text) > models.limits.document:
         raise refusal("document", most=models.limits.document, count=len(given.text))
     model = _model(models, given)
-    terms = None
-    if given.glossary:
-        terms = Glossary(Entry(*pair) for pair in given.glossary.items())
+    terms = Glossary(Entry(*pair) for pair in given.glossary.items()) if given.glossary else None
     work = partial(translate_document, text=given.text, format=given.format, glossary=terms)
 
     def answer(translated: Document) -> dict[str, Any]:
@@ -160,10 +157,10 @@ async def document(http: HttpRequest) -> Response:
         notes, text = translated.notes, translated.text
         return DocumentAnswer(model=model.name, text=text, notes=notes, lines=lines).to_json()
 
+    translate = partial(with_translator, models, model, work, len(given.text), lines=given.lines)
     if given.stream:
-        return _streamed(http, model, work, len(given.text), answer, lines=given.lines)
-    done = with_translator(models, model, work, len(given.text), lines=given.lines)
-    translated = await while_connected(http, done, models.limits.document_answer)
+        return _streamed(http, translate, answer)
+    translated = await while_connected(http, translate(), models.limits.document_answer)
     return JsonResponse(answer(translated))
 
 
@@ -198,10 +195,10 @@ async def file(http: HttpRequest) -> Response:
         packed = base64.b64encode(translated.content).decode()
         return FileAnswer(model=model.name, content=packed, notes=translated.notes).to_json()
 
+    translate = partial(with_translator, models, model, work, None)
     if given.stream:
-        return _streamed(http, model, work, None, answer)
-    done = with_translator(models, model, work, None)
-    found = await while_connected(http, done, models.limits.document_answer)
+        return _streamed(http, translate, answer)
+    found = await while_connected(http, translate(), models.limits.document_answer)
     media, ending = _MEDIA[kind]
     headers = {"Content-Disposition": f"attachment; filename=translated.{ending}"}
     return Response(found.content, media_type=media, headers=headers | _header(found.notes))
@@ -221,32 +218,25 @@ def _header(notes: Sequence[str]) -> dict[str, str]:
 def _model(models: Served, given: "DocumentBody | FileQuery") -> ServedModel:
     if given.model is not None:
         return models.find(given.model, TranslateRequest, verb="translate")
-    return models.translator(TranslateRequest, given.source, given.target)
-
-
-Work = Callable[[TextTranslator], Document]
+    return models.translator(given.source, given.target)
 
 
 def _streamed(
     http: HttpRequest,
-    model: ServedModel,
-    work: Work,
-    characters: int | None,
+    translate: Callable[..., Coroutine[Any, Any, Document]],
     answer: Callable[[Document], dict[str, Any]],
-    *,
-    lines: bool = False,
 ) -> Response:
-    models, steps = served(http), asyncio.Queue[dict[str, int] | None]()
+    steps = asyncio.Queue[dict[str, int] | None]()
 
     def progress(done: int, of: int) -> None:
         steps.put_nowait({"translated": done, "of": of})
 
     async def bounded() -> Document:
         """The response itself notices that the client leaves; here is the time limit."""
-        seconds = models.limits.document_answer
+        seconds = served(http).limits.document_answer
         try:
             async with asyncio.timeout(seconds):
-                return await with_translator(models, model, work, characters, progress, lines=lines)
+                return await translate(progress=progress)
         except TimeoutError:
             raise refusal("too_slow", seconds=seconds, retry_after=seconds / 4) from None
 

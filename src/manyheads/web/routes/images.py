@@ -65,12 +65,10 @@ SEARCH = body(
     "SearchBody",
     ImageSearchRequest,
     example={"queries": ["a smiling cat"], "top": 5},
-    without=("queries",),
     queries=(Several[str], ()),
     thumbnails=(bool, False),
     **SENT,
 )
-
 
 Classes = answers_of("Classes", ClassifyAnswer)
 Captions = answers_of("Captions", CaptionAnswer)
@@ -129,8 +127,7 @@ async def read(http: HttpRequest) -> Response:
     reader = models.find(name, CaptionRequest, verb="read images")
     images = await _images(given, models.limits)
     work = _read(models, reader, READ.make(given, images=()), images)
-    answers = await while_connected(http, work, models.limits.answer)
-    return answered(reader.name, answers)
+    return answered(reader.name, await while_connected(http, work, models.limits.answer))
 
 
 async def _read(
@@ -139,12 +136,15 @@ async def _read(
     """Read images, then translate what was read, as `picture_translation.py` does."""
     translator, to = None, asked.to
     if asked.to is not None or asked.translator is not None:
-        reads = await _language_of(reader)
+        # The language that the reader writes by itself; None: it does not tell.
+        if reader.languages[0] is None and not reader.queue.facts:
+            await reader.queue.load()
+        reads = reader.languages[0] or next(iter(reader.queue.facts.get("languages") or ()), None)
         check_language(reader.name, reads, asked)
         if asked.translator is not None:
             translator = models.find(asked.translator, TranslateRequest, verb="translate")
         else:
-            translator = models.translator(TranslateRequest, reads, to)
+            translator = models.translator(reads, to)
         pair = translator.languages
         to = check_translator(translator.name, pair, asked, reader=reader.name, reads=reads)
     captions = await reader.queue.ask(job_of(CaptionRequest(images=()), images))
@@ -158,16 +158,7 @@ async def _read(
 def _translate(
     captions: Sequence[CaptionAnswer], to: str | None, own: TextTranslator
 ) -> list[ReadAnswer]:
-    """Translate what was read of images."""
-    translate = partial(translate_paragraphs, own)
-    return [read_answer(each, to, translate) for each in captions]
-
-
-async def _language_of(reader: ServedModel) -> str | None:
-    """Return the language that a reader writes by itself; None: it does not tell."""
-    if reader.languages[0] is None and not reader.queue.facts:
-        await reader.queue.load()
-    return reader.languages[0] or next(iter(reader.queue.facts.get("languages") or ()), None)
+    return [read_answer(each, to, partial(translate_paragraphs, own)) for each in captions]
 
 
 def _describer(models: Served, name: str | None, *, reads: bool) -> str | None:
@@ -193,7 +184,6 @@ async def _images(given: Any, limits: Limits) -> tuple[EncodedImage, ...]:
 
 
 def _search(images: Sequence[EncodedImage], top: int, index: ImageIndex) -> list[Any]:
-    """Find images that resemble others."""
     with room_for(images):
         return [
             ImageSearchAnswer(

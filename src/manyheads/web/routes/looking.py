@@ -11,19 +11,17 @@ from starlette.responses import Response
 from manyheads.asks.look_request import LookRequest
 from manyheads.asks.request import IMAGE_TOKENS, estimate_tokens
 from manyheads.errors import UsageError
-from manyheads.looking.look_inside import head_steps_at, look_at
+from manyheads.looking.look_inside import Look, head_steps_at, look_at
 from manyheads.web.ask_queue import served, while_connected
 from manyheads.web.learn_ideas import lessons
 from manyheads.web.problem_json import JsonResponse, refusal
 from manyheads.web.request_bodies import Body, body, check_texts, encoded_images
 from manyheads.web.request_images import EncodedImage, cost_of, room_for
-from manyheads.web.served import Served
 
 router = APIRouter(prefix="/api/v1", tags=["looking inside"])
 
 EXAMPLE = {"model": "multi30k-en-de", "text": "A man is cleaning a window."}
 SENT: dict[str, Any] = {
-    "without": ("integrated",),
     "text": (str | None, None),
     "image": (str | None, None),  # in base64
 }
@@ -44,18 +42,12 @@ HEAD = body(
     head=(int, ...),  # from 1
     row=(int, ...),  # from 1
 )
-FORMS = ("view", "page", "html")
-
-
+FORMS = {"view": Look.to_json, "page": Look.page, "html": Look.html}
 Asked = tuple[LookRequest, EncodedImage | None]  # the image that it is about
 
 
 def _look(form: str, own: Any, request: LookRequest) -> Any:
-    """Look at a request, and write what was found."""
-    result = look_at(own, request)
-    if form == "html":
-        return result.html()
-    return result.page() if form == "page" else result.to_json()
+    return FORMS[form](look_at(own, request))
 
 
 def _steps(site: str, head: int, row: int, own: Any, request: LookRequest) -> Any:
@@ -114,7 +106,10 @@ async def _ask(
     causes = (given.instead, given.why, given.why_not)
     texts = tuple(filter(None, (given.text, given.reference, *causes, *given.also)))
     check_texts(texts, limits)
-    _check_length(models, given.model, texts)
+    model = models.by_name(given.model)
+    length = models.count_tokens(model, texts)
+    if length > limits.look:  # what is computed grows with its square
+        raise refusal("look", most=limits.look, count=length)
     cost = (64 if any(causes) else 8) * estimate_tokens(texts)
     image, words, reads = None, given.text, "text"
     if given.image is not None:
@@ -124,13 +119,5 @@ async def _ask(
         words, reads = image.name, "image"
         cost += 8 * IMAGE_TOKENS + cost_of([image])
     request = kind.make(given, given=words, kind=reads, integrated=integrated)
-    act = partial(_act, look, (request, image))
-    work = models.by_name(given.model).queue.call(act, cost=cost)
+    work = model.queue.call(partial(_act, look, (request, image)), cost=cost)
     return await while_connected(http, work, limits.answer)
-
-
-def _check_length(models: Served, model: str, texts: tuple[str, ...]) -> None:
-    """Refuse texts with too many tokens: what is computed grows with their square."""
-    length = models.count_tokens(models.by_name(model), texts)
-    if length > models.limits.look:
-        raise refusal("look", most=models.limits.look, count=length)

@@ -51,5 +51,4 @@ async def ready(http: HttpRequest) -> Response:
 @router.get("/metrics", response_class=Response)
 async def metrics(http: HttpRequest) -> Response:
     """Count requests, seconds and tokens, in the format of Prometheus."""
-    content = served(http).metrics.render()
-    return Response(content, headers={"Content-Type": CONTENT_TYPE_LATEST})
+    return Response(served(http).metrics.render(), headers={"Content-Type": CONTENT_TYPE_LATEST})

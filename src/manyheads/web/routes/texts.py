@@ -25,29 +25,6 @@ TRANSLATE = body(
     target=(str | None, None),
 )
 Translations = answers_of("Translations", TranslateAnswer, inputs="text")
-OTHERS: tuple[tuple[Body, type[Answer], str, str, str], ...] = (
-    (
-        body("GenerateBody", GenerateRequest, example={"texts": ["Once"], "tokens": 20}),
-        answers_of("Continuations", GenerateAnswer, inputs="text"),
-        "generate",
-        "continue texts",
-        "Continue texts.",
-    ),
-    (
-        body("FillBody", FillRequest, example={"texts": ["a <mask> day"]}),
-        answers_of("Fillings", FillAnswer, inputs="text"),
-        "fill",
-        "fill in masks",
-        "Propose tokens for each mask of texts.",
-    ),
-    (
-        body("TagBody", TagRequest, example={"texts": ["아버지가방에들어가신다"]}),
-        answers_of("Taggings", TagAnswer, inputs="text"),
-        "tag",
-        "put spaces into texts",
-        "Put spaces into Korean texts.",
-    ),
-)
 
 
 @router.post("/translate", response_model=Translations, openapi_extra=TRANSLATE.openapi())
@@ -56,7 +33,7 @@ async def translate(http: HttpRequest) -> Response:
     given = await TRANSLATE.read(http)
     models = served(http)
     if given.model is None and (given.source or given.target):
-        model = models.translator(TranslateRequest, given.source, given.target)
+        model = models.translator(given.source, given.target)
     else:
         model = models.find(given.model, TranslateRequest, verb="translate")
     return await _answer(http, TRANSLATE, given, model)
@@ -68,7 +45,7 @@ async def _answer(http: HttpRequest, kind: Body, given: Any, model: ServedModel)
     return answered(model.name, await ask(http, model, request))
 
 
-def _add_route(kind: Body, answers: type[Answer], name: str, verb: str, about: str) -> None:
+def _add_route(name: str, verb: str, about: str, kind: Body, answers: type[Answer]) -> None:
     async def route(http: HttpRequest) -> Response:
         given = await kind.read(http)
         model = served(http).find(given.model, kind.request, verb=verb)
@@ -78,5 +55,24 @@ def _add_route(kind: Body, answers: type[Answer], name: str, verb: str, about: s
     router.post(f"/{name}", name=name, description=about, **described)(route)
 
 
-for other in OTHERS:
-    _add_route(*other)
+_add_route(
+    "generate",
+    "continue texts",
+    "Continue texts.",
+    body("GenerateBody", GenerateRequest, example={"texts": ["Once"], "tokens": 20}),
+    answers_of("Continuations", GenerateAnswer, inputs="text"),
+)
+_add_route(
+    "fill",
+    "fill in masks",
+    "Propose tokens for each mask of texts.",
+    body("FillBody", FillRequest, example={"texts": ["a <mask> day"]}),
+    answers_of("Fillings", FillAnswer, inputs="text"),
+)
+_add_route(
+    "tag",
+    "put spaces into texts",
+    "Put spaces into Korean texts.",
+    body("TagBody", TagRequest, example={"texts": ["아버지가방에들어가신다"]}),
+    answers_of("Taggings", TagAnswer, inputs="text"),
+)
