@@ -40,7 +40,8 @@ RECIPES = shipped("recipes")
 # Of these, another recipe has the task, the kind of data, the way to start and the type of numbers.
 LIKE_OTHERS = {
     *("cifar10-cct-7-3x1", "cifar10-vit-tiny", "cifar10-vit-tuned", "photos-resnet-18"),
-    *("de-en", "en-de", "en-de-base", "en-de-numbers", "en-de-wide", "en-fr", "ko-en"),
+    *("de-en", "en-de", "en-de-base", "en-de-numbers", "en-de-phrases", "en-de-wide"),
+    *("en-fr", "ko-en"),
     *("enko-en-ko", "enko-ko-en"),
     *("multi30k-back-translation", "multi30k-en-de-distil", "multi30k-en-de-short"),
     *("multi30k-en-fr", "emoji-search"),
