@@ -276,7 +276,7 @@ def test_what_is_most_in_a_vector_is_said(
 
 def test_what_is_most_similar_is_the_first_of_all(page: Page, shipped: Running) -> None:
     """A word whose nearest is itself with a capital is not asked about."""
-    text = "Where can I park?"
+    text = "Where is my key?"
     open_path(page, shipped, text=text)
     answer = right(page, 2)
     (token,) = QUOTED.findall(text_of(page, ".path-ask"))
