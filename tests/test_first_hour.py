@@ -133,7 +133,7 @@ def test_what_is_said_of_maps_is_true(ran: tuple[str, dict[str, Any]]) -> None:
     _, values = ran
     first, fifth = (values["trace"].records[layer].weights()[0] for layer in (0, 4))
     to_the_end = first[:, :, -1].mean(dim=1)
-    assert to_the_end.min() > 0.8
+    assert (to_the_end > 0.85).sum() > 3  # of six
     before = fifth.diagonal(-1, 1, 2).mean(dim=1)
     assert before.argmax() == 1
     assert before[1] > 0.4
