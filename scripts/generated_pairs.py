@@ -1,20 +1,29 @@
-"""Make further English-German pairs with the shipped models: what the recipe en-de learns from.
+"""Make further pairs with models: what the recipes en-de, en-ko and ko-en learn from.
 
-    python scripts/generated_pairs.py --root data
+    python scripts/generated_pairs.py german --root data
+    python scripts/generated_pairs.py korean --root data --models runs/en-ko-base runs/ko-en-base
 
-Writes generated/back.en-de.tsv, the German side of the training pairs translated back by de-en
+German: generated/back.en-de.tsv is the German side of the training pairs translated back by de-en
 (Nguyen et al. 2020, "Data Diversification", with one model each way), and
-generated/forward.en-de.tsv: English sentences that only the French pairs have, translated by
+generated/forward.en-de.tsv English sentences that only the French pairs have, translated by
 en-de. Of its four best translations that one is kept which de-en translates back to what is most
 like the source (chrF) and which en-de holds for likely; none if no way back is near, or if it has
 words that are in no German text. On two cores twenty minutes.
+
+Korean: generated/mono.en-ko.tsv is text that there is in Korean alone, and
+generated/tatoeba.en-ko.tsv English sentences of the German and French pairs, each with the best of
+four translations. A third column says whether the way back is near: who learns to write the
+language of the text learns from all (Sennrich et al. 2016, back-translation), who reads it from
+the near ones.
 """
 
 import argparse
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
+from random import Random
+from typing import NamedTuple
 
 from sacrebleu.metrics.chrf import CHRF
 
@@ -25,6 +34,7 @@ from manyheads.tasks.translate.predictor import Translator
 
 MANY = 1024  # texts at a time
 NEAR = 60.0  # chrF of source and way back
+SENTENCES = 60_000  # of Tatoeba's English
 WEIGHT = 25.0  # of the score, a mean log-probability, beside a chrF of 0 to 100
 WORD = re.compile(r"[^\W\d_]+")
 
@@ -46,10 +56,18 @@ def back(pairs: list[tuple[str, str]], translator: Translator) -> Iterator[tuple
                 yield source, " ".join(target.split())
 
 
-def forward(
-    texts: Iterable[str], translator: Translator, backward: Translator, known: set[str]
-) -> Iterator[tuple[str, str]]:
-    """Translate texts; yield those of which a translation comes back."""
+class Best(NamedTuple):
+    """A text, the best of its translations, and the chrF of its way back."""
+
+    text: str
+    translation: str
+    near: float
+
+
+def best_of_four(
+    texts: Iterable[str], translator: Translator, backward: Translator, known: set[str] | None
+) -> Iterator[Best]:
+    """Translate texts; yield those that have a translation, of known words if there are such."""
     likeness = CHRF()
     for some in blocks(texts):
         found = translator.translate(some, n_best=4)
@@ -64,12 +82,12 @@ def forward(
             near = {
                 text: likeness.sentence_score(returned[text], [source]).score
                 for text, _ in four
-                if text and spelled(text, source, known)
+                if text and (known is None or spelled(text, source, known))
             }
             rated = [(near[text] + WEIGHT * score, text) for text, score in four if text in near]
-            _, best = max(rated, default=(0.0, ""))
-            if near.get(best, 0.0) >= NEAR:
-                yield source, best
+            if rated:
+                _, best = max(rated)
+                yield Best(source, best, near[best])
 
 
 def spelled(target: str, source: str, known: set[str]) -> bool:
@@ -81,30 +99,68 @@ def spelled(target: str, source: str, known: set[str]) -> bool:
     )
 
 
-def main() -> None:
-    """Write both files."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--root", type=Path, default=Path("data"), help="folder of data sets")
-    parser.add_argument("--model", default="en-de", help="translates what only French pairs have")
-    given = parser.parse_args()
-    tatoeba = list(read_pairs(given.root / "tatoeba/train.en-de.tsv", "en", "de"))
-    captions = read_pairs(given.root / "multi30k/train", "en", "de")
+def german(root: Path, translator: Translator, backward: Translator) -> None:
+    """Write both files of English and German."""
+    tatoeba = list(read_pairs(root / "tatoeba/train.en-de.tsv", "en", "de"))
+    captions = read_pairs(root / "multi30k/train", "en", "de")
     pairs = [(pair.source, pair.target) for pair in (*tatoeba, *captions)]
     have = {normalised(pair.source) for pair in tatoeba}
-    french = read_pairs(given.root / "tatoeba/train.en-fr.tsv", "en", "fr")
+    french = read_pairs(root / "tatoeba/train.en-fr.tsv", "en", "fr")
     new = {key: pair.source for pair in french if (key := normalised(pair.source)) not in have}
-    german = {word.casefold() for _, target in pairs for word in WORD.findall(target)}
-    backward = load("de-en", Translator)
-    translator = load(given.model, Translator)
-    folder = given.root / "generated"
-    folder.mkdir(exist_ok=True)
-    for name, rows in (
-        ("back", back(pairs, backward)),
-        ("forward", forward(new.values(), translator, backward, german)),
-    ):
-        with (folder / f"{name}.en-de.tsv").open("w", encoding="utf-8") as file:
-            file.writelines(f"{source}\t{target}\n" for source, target in rows)
+    words = {word.casefold() for _, target in pairs for word in WORD.findall(target)}
+    write(root / "generated/back.en-de.tsv", back(pairs, backward))
+    forward = best_of_four(new.values(), translator, backward, words)
+    rows = ((best.text, best.translation) for best in forward if best.near >= NEAR)
+    write(root / "generated/forward.en-de.tsv", rows)
 
+
+def korean(root: Path, translator: Translator, backward: Translator) -> None:
+    """Write both files of English and Korean."""
+    mono = dict.fromkeys((root / "enko/mono.ko").read_text(encoding="utf-8").splitlines())
+    rows = (
+        (best.translation, best.text, nearness(best))
+        for best in best_of_four(mono, backward, translator, None)
+    )
+    write(root / "generated/mono.en-ko.tsv", rows)
+    sentences = {
+        normalised(pair.source): pair.source
+        for language in ("de", "fr")
+        for pair in read_pairs(root / f"tatoeba/train.en-{language}.tsv", "en", language)
+    }
+    some = Random(1).sample(sorted(sentences.values()), SENTENCES)
+    forward = best_of_four(some, translator, backward, None)
+    rows = ((best.text, best.translation, nearness(best)) for best in forward)
+    write(root / "generated/tatoeba.en-ko.tsv", rows)
+
+
+def nearness(best: Best) -> str:
+    """Name what a recipe chooses by."""
+    return "near" if best.near >= NEAR else "far"
+
+
+def write(path: Path, rows: Iterable[Iterable[str]]) -> None:
+    """Write a table without a header."""
+    path.parent.mkdir(exist_ok=True)
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines("\t".join(row) + "\n" for row in rows)
+
+
+def main() -> None:
+    """Write the files of a language."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("language", choices=MADE)
+    parser.add_argument("--root", type=Path, default=Path("data"), help="folder of data sets")
+    parser.add_argument("--models", nargs=2, help="from English, to English; default: shipped ones")
+    given = parser.parse_args()
+    make, *shipped = MADE[given.language]
+    translator, backward = (load(name, Translator) for name in given.models or shipped)
+    make(given.root, translator, backward)
+
+
+MADE: dict[str, tuple[Callable[[Path, Translator, Translator], None], str, str]] = {
+    "german": (german, "en-de", "de-en"),
+    "korean": (korean, "en-ko", "ko-en"),
+}
 
 if __name__ == "__main__":
     main()

@@ -2,7 +2,7 @@
 
 from manyheads import load
 from manyheads.tasks.translate.predictor import Translator
-from scripts.generated_pairs import WORD, back, forward, spelled
+from scripts.generated_pairs import NEAR, WORD, back, best_of_four, spelled
 
 
 def test_what_comes_back_otherwise_is_a_new_pair() -> None:
@@ -24,12 +24,13 @@ def test_what_comes_back_near_in_known_words_is_kept() -> None:
         for each in four
         for word in WORD.findall(each.text)
     }
-    found = list(forward(texts, translator, backward, known))
-    assert [source for source, _ in found] == texts
-    assert all(
-        target in [b.text for b in translator.translate([s], n_best=4)[0]] for s, target in found
-    )
-    assert list(forward(texts, translator, backward, set())) == []
+    found = list(best_of_four(texts, translator, backward, known))
+    assert [best.text for best in found] == texts
+    for text, translation, near in found:
+        assert translation in [best.text for best in translator.translate([text], n_best=4)[0]]
+        assert near >= NEAR
+    assert list(best_of_four(texts, translator, backward, set())) == []
+    assert list(best_of_four(texts, translator, backward, None)) == found
 
 
 def test_words_are_known_ones_or_names_of_the_source() -> None:
