@@ -14,7 +14,10 @@ from manyheads.tasks.translate.domain_limits import set_domain, unusual_share
 from manyheads.tasks.translate.predictor import Translator
 from manyheads.tasks.translate.recipe import TranslateRecipe
 
-NAMES = ("date-en-ko", "de-en", "en-de", "en-fr", "enko-en-ko", "enko-ko-en", "multi30k-en-de")
+NAMES = (
+    *("date-en-ko", "de-en", "en-de", "en-fr", "en-ko", "enko-en-ko", "enko-ko-en", "ko-en"),
+    "multi30k-en-de",
+)
 OTHERS = 100  # texts of another model's validation data
 
 

@@ -10,11 +10,12 @@ en-de. Of its four best translations that one is kept which de-en translates bac
 like the source (chrF) and which en-de holds for likely; none if no way back is near, or if it has
 words that are in no German text. On two cores twenty minutes.
 
-Korean: generated/mono.en-ko.tsv is text that there is in Korean alone, and
+Korean: generated/mono.en-ko.tsv is Korean that comes without English, and
 generated/tatoeba.en-ko.tsv English sentences of the German and French pairs, each with the best of
-four translations. A third column says whether the way back is near: who learns to write the
-language of the text learns from all (Sennrich et al. 2016, back-translation), who reads it from
-the near ones.
+four translations, if its way back has a chrF of at least 20. A third column says whether it is
+near: who
+learns to write the language of the text learns from all (Sennrich et al. 2016, back-translation),
+who reads it from the near ones. On two cores ten minutes.
 """
 
 import argparse
@@ -34,6 +35,7 @@ from manyheads.tasks.translate.predictor import Translator
 
 MANY = 1024  # texts at a time
 NEAR = 60.0  # chrF of source and way back
+LEAST = 20.0  # of pairs that are kept
 SENTENCES = 60_000  # of Tatoeba's English
 WEIGHT = 25.0  # of the score, a mean log-probability, beside a chrF of 0 to 100
 WORD = re.compile(r"[^\W\d_]+")
@@ -110,39 +112,42 @@ def german(root: Path, translator: Translator, backward: Translator) -> None:
     words = {word.casefold() for _, target in pairs for word in WORD.findall(target)}
     write(root / "generated/back.en-de.tsv", back(pairs, backward))
     forward = best_of_four(new.values(), translator, backward, words)
-    rows = ((best.text, best.translation) for best in forward if best.near >= NEAR)
-    write(root / "generated/forward.en-de.tsv", rows)
+    made = ((best.text, best.translation) for best in forward if best.near >= NEAR)
+    write(root / "generated/forward.en-de.tsv", made)
 
 
 def korean(root: Path, translator: Translator, backward: Translator) -> None:
     """Write both files of English and Korean."""
     mono = dict.fromkeys((root / "enko/mono.ko").read_text(encoding="utf-8").splitlines())
-    rows = (
-        (best.translation, best.text, nearness(best))
-        for best in best_of_four(mono, backward, translator, None)
-    )
-    write(root / "generated/mono.en-ko.tsv", rows)
+    made = rows(best_of_four(mono, backward, translator, None))
+    write(root / "generated/mono.en-ko.tsv", ((en, ko, near) for ko, en, near in made))
     sentences = {
         normalised(pair.source): pair.source
         for language in ("de", "fr")
         for pair in read_pairs(root / f"tatoeba/train.en-{language}.tsv", "en", language)
     }
     some = Random(1).sample(sorted(sentences.values()), SENTENCES)
-    forward = best_of_four(some, translator, backward, None)
-    rows = ((best.text, best.translation, nearness(best)) for best in forward)
-    write(root / "generated/tatoeba.en-ko.tsv", rows)
+    made = rows(best_of_four(some, translator, backward, None))
+    write(root / "generated/tatoeba.en-ko.tsv", made)
 
 
-def nearness(best: Best) -> str:
-    """Name what a recipe chooses by."""
-    return "near" if best.near >= NEAR else "far"
+def rows(found: Iterable[Best]) -> Iterator[tuple[str, str, str]]:
+    """Leave out what does not come back, and name what a recipe chooses by.
+
+    Examples:
+        >>> [row[2] for row in rows(Best("a", "b", near) for near in (19.9, 20, 59.9, 60))]
+        ['far', 'far', 'near']
+    """
+    for text, translation, near in found:
+        if near >= LEAST:
+            yield text, translation, "near" if near >= NEAR else "far"
 
 
-def write(path: Path, rows: Iterable[Iterable[str]]) -> None:
+def write(path: Path, table: Iterable[Iterable[str]]) -> None:
     """Write a table without a header."""
     path.parent.mkdir(exist_ok=True)
     with path.open("w", encoding="utf-8") as file:
-        file.writelines("\t".join(row) + "\n" for row in rows)
+        file.writelines("\t".join(row) + "\n" for row in table)
 
 
 def main() -> None:

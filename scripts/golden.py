@@ -56,6 +56,16 @@ TEXTS = {
         "I left my suitcase in the taxi.",
         "It is raining today.",
     ],
+    "en-ko": [
+        "Can you recommend a good restaurant around here?",
+        "I left my suitcase in the taxi.",
+        "Return a copy of the list.",
+    ],
+    "ko-en": [
+        "이 근처에 좋은 식당이 있어요?",
+        "택시에 가방을 두고 내렸어요.",
+        "목록의 복사본을 반환합니다.",
+    ],
     "multi30k-en-de": [
         "A man is riding a bicycle.",
         "Two dogs are playing in the snow.",

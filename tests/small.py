@@ -7,6 +7,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
+from manyheads.models.airbench import AirbenchConfig
 from manyheads.models.captioner import CaptionerConfig
 from manyheads.models.causal_lm import CausalConfig
 from manyheads.models.cct import CctConfig
@@ -35,7 +36,7 @@ M = TypeVar("M", bound=nn.Module)
 Reader = CausalConfig | MaskedConfig | EncoderTaggerConfig  # of one text
 Staged = SwinConfig | CvtConfig | CoatnetConfig  # of one image, in stages
 ImageModel = VitConfig | CctConfig | Staged  # of one image, with attention
-Convolutional = VggConfig | ResNetConfig | ResNetV2Config
+Convolutional = VggConfig | ResNetConfig | ResNetV2Config | AirbenchConfig
 Images = ImageModel | MlpConfig | Convolutional  # that classify
 Both = CaptionerConfig | MatcherConfig  # of images and texts
 Stacked = TransformerConfig | ImageModel | Reader | Both | LineReaderConfig
@@ -165,6 +166,8 @@ def shrink_hybrid(config: HybridConfig) -> HybridConfig:
 
 def shrink_convolutional(config: Convolutional) -> Convolutional:
     """Keep the parts; two stages of two and one blocks, and images that are not square."""
+    if isinstance(config, AirbenchConfig):
+        return replace(config, height=9, width=13, widths=(4, 6), classes=5)
     if isinstance(config, VggConfig):
         return replace(
             config, height=8, width=12, depths=(1, 2), widths=(4, 6), hidden_size=8, classes=5

@@ -82,7 +82,7 @@ def export(sources: Sources, name: str, *pairs: tuple[str, str]) -> None:
 def test_the_lists_have_as_many_rows_as_the_sets(name: str) -> None:
     """Each row once; the files' lines, or CIFAR-10's published numbers."""
     numbers = {"cifar10": {"test": 10_000, "train": 50_000}}.get(
-        name, {"train": 29_269, "val": 1000, "test": 1000}
+        name, {"train": 29_269, "val": 1000, "test": 1000, "more": 14_961}
     )
     for split, number in numbers.items():
         keys = listed(f"{name}-{split}")
@@ -312,7 +312,7 @@ msgstr ""
 def test_enko(
     sources: Sources, lists: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Messages without their markup, sentences of Tatoeba, and two sets for testing."""
+    """Messages without their markup, Tatoeba, the STS benchmark, Korean alone, two test sets."""
     documentation = [
         ("Return the stat_result of path.", "path의 stat_result를 반환합니다."),
         ("Faster.", "빨라졌습니다."),
@@ -329,6 +329,19 @@ def test_enko(
             "NTREX-128__newstest2019-ref.kor.txt": "소식\r\n",
         },
     }
+    columns = "genre\tfile\tyear\tnumber\tscore"
+    sts = "a\tMSRvid\t2012test\t0001\t5.0"
+    repositories["STS"] = {f"stsbenchmark__sts-{split}.csv": "" for split in ("dev", "test")}
+    # Greek letters in two spellings, and a last field that a row of dev may have
+    repositories["STS"]["stsbenchmark__sts-train.csv"] = f"{sts}\tA \u1f7b.\tA plane.\tsource\n"
+    korean = f"{columns}\tsentence1\tsentence2\n"
+    repositories["KORNLU"] = {f"KorSTS__sts-{split}.tsv": korean for split in ("dev", "test")}
+    repositories["KORNLU"]["KorSTS__sts-train.tsv"] = f"{korean}{sts}\t에이.\t비행기.\n"
+    repositories["KORNLU"] |= {
+        f"KorNLI__xnli.{split}.ko.tsv": "sentence1\tsentence2\tgold_label\n하나.\t둘.\tneutral\n"
+        for split in ("dev", "test")
+    }
+    repositories["CHAT"] = {"ChatbotData.csv": 'Q,A,label\n"네, 뭐",응,0\n'}
     for name, files in repositories.items():
         found = commit(tmp_path / name, **files)
         monkeypatch.setattr(enko, name, (tmp_path / name).as_uri())
@@ -337,12 +350,17 @@ def test_enko(
     write_list("enko-train", [key(*pair, "python-docs") for pair in documentation])
     write_list("enko-val", [key("Hi.", "안녕.", "tatoeba")])
     write_list("enko-test", [])
+    more = [("A \u03cd.", "에이.", "sts-machine"), ("A plane.", "비행기.", "sts-machine")]
+    write_list("enko-more", [key(*row) for row in more])
+    write_list("enko-mono", [key("둘."), key("네, 뭐")])
     made = {path.name: path.read_text("utf-8") for path in enko.build(sources, tmp_path)}
     assert made == {
         "train.tsv": "".join(
             f"{english}\t{korean}\tpython-docs\n" for english, korean in documentation
         ),
         "val.tsv": "Hi.\t안녕.\ttatoeba\n",
+        "more.tsv": "".join("\t".join(row) + "\n" for row in more),
+        "mono.ko": "둘.\n네, 뭐\n",
         "test.tsv": "",
         "jhe_dev.tsv": "A cow.\t소.\n",
         "ntrex.tsv": "News\t소식\n",
@@ -394,10 +412,12 @@ def test_every_set_that_is_not_published_has_a_script_or_says_that_it_cannot_be_
 def test_the_lists_are_those_of_the_sets() -> None:
     """Row by row: files that are built of the lists have these rows in this order."""
     assert DATA is not None
-    for split in ("train", "val", "test"):
+    mono = (Path(DATA) / "enko" / "mono.ko").read_text("utf-8").removesuffix("\n")
+    assert listed("enko-mono") == [key(line) for line in mono.split("\n")]
+    for split in ("train", "val", "test", "more"):
         lines = (Path(DATA) / "enko" / f"{split}.tsv").read_text("utf-8").removesuffix("\n")
         assert listed(f"enko-{split}") == [key(line) for line in lines.split("\n")]
-        if split != "train":
+        if split in ("val", "test"):
             for language in ("de", "fr"):
                 path = Path(DATA) / "tatoeba" / f"{split}.en-{language}.tsv"
                 lines = path.read_text("utf-8").removesuffix("\n")

@@ -1,17 +1,23 @@
 """English and Korean: Python's documentation, Tatoeba, and for testing a textbook and news.
 
+Besides, more.tsv, newer sentences of Tatoeba and those of the STS benchmark with KorSTS's Korean
+(Ham et al. 2020), of which the machine's are uneven, and mono.ko, Korean without English: a
+chatbot's questions and answers, and the dev and test sentences of KorNLI, which are translations.
+
 The documentation is in the translation's files for gettext. Its markup is taken away; how, was not
 the same for all lines, so that several readings of each are tried (`readings`).
 """
 
 import ast
+import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import product
 from pathlib import Path
+from unicodedata import normalize
 
 from scripts.data.rows import in_order, key
-from scripts.data.sources import Sources
+from scripts.data.sources import SourceError, Sources
 from scripts.data.tatoeba import exported
 
 DOCS = "https://github.com/python/python-docs-ko"
@@ -20,12 +26,19 @@ TEXTBOOK = "https://github.com/jungyeul/korean-parallel-corpora"
 TEXTBOOK_COMMIT = "a1fb53dc5216f3a2d07d973456d8921ed23c88c6"
 NEWS = "https://github.com/MicrosoftTranslator/NTREX"
 NEWS_COMMIT = "8561f6a622db9edad1217683e5c83daefd8bb2bf"
+KORNLU = "https://github.com/kakaobrain/KorNLUDatasets"
+KORNLU_COMMIT = "0df0fe7d496eb61b092e022e238c2230b29f1cbc"
+STS = "https://github.com/aivilmo/textual-similarity"  # has the STS benchmark's files
+STS_COMMIT = "3fe0911a2e267b1cd7b2602c095c402ebadf4271"
+CHAT = "https://github.com/songys/Chatbot_data"
+CHAT_COMMIT = "4cf20d13fc46f5037fd1c531cd566e2dd9f72974"
+STS_SPLITS = {"train": "sts-machine", "dev": "sts-human", "test": "sts-human"}  # who translated
 CALLS = ("func", "meth", "cfunc")  # roles of what is called
 Row = tuple[str, str, str]
 
 
 def build(sources: Sources, root: Path) -> Iterator[Path]:
-    """Write enko/{train,val,test,jhe_dev,ntrex}.tsv."""
+    """Write enko/{train,val,test,more,jhe_dev,ntrex}.tsv, and mono.ko."""
     folder = sources.repository("python-docs-ko", DOCS, DOCS_COMMIT)
     rows: dict[bytes, Row] = {}
     for path in sorted(folder.rglob("*.po")):
@@ -34,8 +47,17 @@ def build(sources: Sources, root: Path) -> Iterator[Path]:
                 rows[key(*pair, "python-docs")] = (*pair, "python-docs")
     for english, korean in exported(sources, "kor"):
         rows[key(english, korean, "tatoeba")] = (english, korean, "tatoeba")
-    for split in ("train", "val", "test"):
+    kornlu = sources.repository("kornlu", KORNLU, KORNLU_COMMIT, "KorSTS", "KorNLI")
+    similar = sources.repository("sts", STS, STS_COMMIT, "stsbenchmark") / "stsbenchmark"
+    for split, origin in STS_SPLITS.items():
+        for pair in sts_pairs(similar / f"sts-{split}.csv", kornlu / "KorSTS" / f"sts-{split}.tsv"):
+            rows[key(*pair, origin)] = (*pair, origin)
+    for split in ("train", "val", "test", "more"):
         yield write(root, f"{split}.tsv", in_order(f"enko-{split}", rows))
+    lines = chat_lines(sources.repository("chatbot", CHAT, CHAT_COMMIT) / "ChatbotData.csv")
+    for split in ("dev", "test"):
+        lines += nli_lines(kornlu / "KorNLI" / f"xnli.{split}.ko.tsv")
+    yield write(root, "mono.ko", in_order("enko-mono", {key(line): (line,) for line in lines}))
     place = sources.repository("jhe", TEXTBOOK, TEXTBOOK_COMMIT, "korean-english-jhe")
     stem = place / "korean-english-jhe" / "jhe-koen-dev"
     yield write(root, "jhe_dev.tsv", aligned(Path(f"{stem}.en"), Path(f"{stem}.ko")))
@@ -130,7 +152,36 @@ def aligned(source: Path, target: Path) -> Iterator[tuple[str, str]]:
             yield " ".join(english.split()), " ".join(korean.split())
 
 
-def write(root: Path, name: str, rows: Iterator[tuple[str, ...]] | list[Row]) -> Path:
+def sts_pairs(english: Path, korean: Path) -> Iterator[tuple[str, str]]:
+    """Read both sentences of each row of the STS benchmark with KorSTS's translation.
+
+    Raises:
+        SourceError: a row is in one of them only.
+    """
+    sides = (path.read_text("utf-8").split("\n") for path in (english, korean))
+    rows = [[line.split("\t") for line in lines if line] for lines in sides]
+    known = {tuple(row[1:4]): row for row in rows[0]}  # file, year, number
+    for row in rows[1][1:]:
+        name = tuple(row[1:4])
+        if name not in known:
+            raise SourceError(f"{english} has no row {name}, which {korean} has")
+        for one, other in zip(known[name][5:7], row[5:7], strict=True):
+            yield normalize("NFC", one.strip()), normalize("NFC", other.strip())
+
+
+def chat_lines(path: Path) -> list[str]:
+    """Read the questions and answers of Chatbot_data."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return [text.strip() for row in list(csv.reader(file))[1:] for text in row[:2]]
+
+
+def nli_lines(path: Path) -> list[str]:
+    """Read both sentences of each row of KorNLI."""
+    rows = path.read_text("utf-8").split("\n")[1:]
+    return [text.strip() for row in rows for text in row.split("\t")[:2]]
+
+
+def write(root: Path, name: str, rows: Iterable[tuple[str, ...]]) -> Path:
     """Write a table without quoting."""
     path = root / "enko" / name
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -84,7 +84,15 @@ def load(
 @overload
 def load(
     model: Literal[
-        "date-en-ko", "de-en", "en-de", "en-fr", "enko-en-ko", "enko-ko-en", "multi30k-en-de"
+        "date-en-ko",
+        "de-en",
+        "en-de",
+        "en-fr",
+        "en-ko",
+        "enko-en-ko",
+        "enko-ko-en",
+        "ko-en",
+        "multi30k-en-de",
     ],
     kind: None = None,
     *,
@@ -162,6 +170,7 @@ def evaluate(
     timing: bool = False,
     alignment: bool = False,
     among: str | None = None,
+    mirrored: bool = False,
     outputs: str | Path | None = None,
     image_size: Size = None,
     engine: str = "torch",

@@ -98,6 +98,17 @@ def test_the_draw_is_a_pure_function_of_seed_and_epoch() -> None:
     assert not torch.equal(augmenter(shift=1, flip=True, seed=2)(images, all_of_them), first)
 
 
+def test_alternating_flips_by_hand() -> None:
+    """Jordan 2024, section 3.6: what one epoch shows mirrored, the next one does not."""
+    config = Augmentation(flip=True, alternate=True)
+    flips = [Augmenter(config, 9000, seed=1, epoch=epoch).flips for epoch in range(3)]
+    assert 0.45 < flips[0].mean() < 0.55
+    assert (flips[1] == ~flips[0]).all()
+    assert (flips[2] == flips[0]).all()
+    with pytest.raises(ValueError, match="set flip = true"):
+        Augmentation(alternate=True)
+
+
 def test_flipping_does_not_change_the_shifts() -> None:
     """One more kind of augmentation leaves the others' draws alone."""
     assert (augmenter(shift=1).shifts == augmenter(shift=1, flip=True).shifts).all()

@@ -41,7 +41,7 @@ RECIPES = shipped("recipes")
 LIKE_OTHERS = {
     *("cifar10-cct-7-3x1", "cifar10-vit-tiny", "cifar10-vit-tuned", "photos-resnet-18"),
     *("de-en", "en-de", "en-de-base", "en-de-numbers", "en-de-phrases", "en-de-wide"),
-    *("en-fr", "ko-en"),
+    *("en-fr", "en-ko", "ko-en", "ko-en-base"),
     *("enko-en-ko", "enko-ko-en"),
     *("multi30k-back-translation", "multi30k-en-de-distil", "multi30k-en-de-short"),
     *("multi30k-en-fr", "emoji-search"),

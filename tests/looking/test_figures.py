@@ -57,7 +57,7 @@ def test_every_preset_shows_what_it_has(name: str) -> None:
     found = groups(figures_of(name))
     if name == "mlp":
         assert not found
-    elif name.startswith(("resnet", "vgg", "bit")):
+    elif name.startswith(("resnet", "vgg", "bit", "airbench")):
         assert found == {"distance", "layers"}
     elif "seq2seq" in name or "lstm" in name or "gru" in name or "rnn" in name:
         assert "embeddings" in found

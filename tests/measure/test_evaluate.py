@@ -2,22 +2,28 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import pytest
+import torch
+import torch.nn.functional as F
 
 from manyheads import load
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.data import split_register as splits
+from manyheads.data.images.pixels import Pixels, predict_logits
 from manyheads.data.split_register import Split
 from manyheads.errors import DataError, NotFoundError, UsageError
 from manyheads.files import sha256
+from manyheads.measure.score import images_to_measure
 from manyheads.measure.stored_model import evaluate
 from manyheads.measure.text_metrics import TEXT_METRICS, bleu
 from manyheads.project.model_facts import describe
 from manyheads.recipe_data.pair_splits import read_corpus
 from manyheads.recipe_data.text_data import PairData
 from manyheads.tasks.classify.predictor import Classifier
+from manyheads.tasks.classify.recipe import ClassifyRecipe
 from manyheads.tasks.translate.evaluation import by_group
 from manyheads.tasks.translate.predictor import Translator
 from manyheads.tasks.translate.recipe import TranslateRecipe
@@ -73,6 +79,27 @@ def test_images(classify: Classifier) -> None:
     train = evaluate(classify, split="train")
     assert train["images"] == 32
     assert 32 * train["value"] + 8 * line["value"] == pytest.approx(100 * sum(right))
+
+
+def test_images_and_their_mirror_images(classify: Classifier) -> None:
+    """Jordan 2024, the mean of the logits of both, as one computes it here."""
+    images, _ = images_to_measure(cast(ClassifyRecipe, classify.folder.recipe), EvaluateRequest())
+    images = images.relabel(classify.labels)
+    pixels = Pixels(images, classify.preprocessing)[np.arange(len(images))]
+    ways = (pixels, pixels.flip(3))
+    logits = [predict_logits(classify.model, classify.preprocessing, each) for each in ways]
+    expected = F.cross_entropy(
+        torch.stack(logits).mean(dim=0), torch.from_numpy(images.labels)
+    ).item()
+    line = evaluate(classify, mirrored=True)
+    assert line["mirrored"] is True
+    assert line["all"]["loss"]["value"] == pytest.approx(expected, rel=1e-5)
+    plain = evaluate(classify)
+    measured = describe(str(classify.folder.path))["measured"]
+    assert measured[f"{plain['data']} loss"] == round(plain["all"]["loss"]["value"], 2)
+    assert f"{plain['data']}, mirrored loss" in measured
+    assert "mirrored" not in plain
+    assert plain["all"]["loss"]["value"] != pytest.approx(expected, rel=1e-4)
 
 
 def test_a_folder_that_cannot_be_written_to(translate: Translator) -> None:
@@ -200,6 +227,11 @@ def test_a_report_is_for_translators(classify: Classifier) -> None:
     """Images have no length."""
     with pytest.raises(UsageError, match="does not translate"):
         evaluate(classify, by_length=True)
+
+
+def test_mirror_images_are_for_classifiers(translate: Translator) -> None:
+    with pytest.raises(UsageError, match="does not classify images: leave out `mirrored`"):
+        evaluate(translate, mirrored=True)
 
 
 def test_metrics_by_name() -> None:

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from manyheads.errors import UsageError
+from manyheads.models.airbench import AirbenchConfig, patch_filters
 from manyheads.models.coatnet import CoatnetConfig
 from manyheads.models.hybrid import HybridConfig
 from manyheads.models.mlp import MlpConfig
@@ -22,7 +23,10 @@ from tests.small import CONVOLUTIONAL, HYBRIDS, inputs, randomise
 MLP = MlpConfig(height=4, width=6, hidden_sizes=(8, 7), classes=5)
 EVERY: dict[str, ModelConfig] = {**CONVOLUTIONAL, **HYBRIDS, "mlp": MLP}
 # One of each kind of parts: the presets of one kind differ in numbers only.
-KINDS = ("vgg-16", "vgg-16-bn", "resnet-18", "resnet-50", "resnet-20", "bit-50x1", "hybrid-r26-s")
+KINDS = (
+    *("vgg-16", "vgg-16-bn", "resnet-18", "resnet-50", "resnet-20", "bit-50x1"),
+    *("hybrid-r26-s", "airbench94"),
+)
 every = pytest.mark.parametrize("config", EVERY.values(), ids=EVERY)
 
 
@@ -57,7 +61,7 @@ def test_images_do_not_see_each_other(config: ModelConfig) -> None:
     """A batch is a batch, in use; while learning, batch norm alone lets them."""
     model, images = make(config), inputs(config)[0]
     close(model(images)[1:], model(images[1:]))
-    seen = isinstance(config, ResNetConfig) or (
+    seen = isinstance(config, ResNetConfig | AirbenchConfig) or (
         isinstance(config, VggConfig) and config.norm == "batch"
     )
     if not isinstance(config, VggConfig | MlpConfig) or seen:  # dropout draws for the whole batch
@@ -110,7 +114,7 @@ def test_features_move_with_the_image(name: str) -> None:
     assert (moved(stride // 2)[..., 1:][..., away] - before).abs().max() > 0.1
 
 
-@pytest.mark.parametrize("name", ["resnet-18", "resnet-50", "bit-50x1", "vgg-16-bn"])
+@pytest.mark.parametrize("name", ["resnet-18", "resnet-50", "bit-50x1", "vgg-16-bn", "airbench94"])
 def test_one_batch_can_be_learned_by_heart(name: str) -> None:
     """The cheapest test of a training step: overfit 8 random images."""
     torch.manual_seed(0)
@@ -154,6 +158,7 @@ def test_the_papers_feature_maps() -> None:
             "bit-50x1": (2048, 7, 7),
             "vgg-16": (512, 7, 7),
             "resnet-20": (64, 8, 8),
+            "airbench94": (256, 3, 3),
         }.items():
             config: Any = PRESETS[name]
             model: Any = build(config)
@@ -198,6 +203,32 @@ def test_vgg_dense_is_the_mean_over_windows() -> None:
     assert (dense(wide) - sum(halves) / 2).abs().max() < (halves[0] - halves[1]).abs().max()
 
 
+def test_patches_of_two_by_two_by_hand() -> None:
+    """Of one channel: mean, slope down, slope across, and both; then their negatives."""
+    expected = torch.tensor([[1, 1, 1, 1], [1, 1, -1, -1], [1, -1, 1, -1], [1, -1, -1, 1]]) / 2
+    filters = patch_filters(1).flatten(1)
+    found = {tuple(row) for row in filters.round(decimals=3).tolist()}
+    assert found == {tuple(row) for row in torch.cat((expected, -expected)).tolist()}
+    colours = patch_filters(3)[:12].flatten(1)  # they are orthonormal
+    close(colours @ colours.T, torch.eye(12))
+
+
+def test_a_fresh_airbench_passes_its_channels_on() -> None:
+    """Jordan 2024, section 3.3: the first filters of each convolution copy their channel."""
+    model: Any = build(replace(CONVOLUTIONAL["airbench94"], widths=(30, 40)))
+    for group in model.groups:
+        for convolution in (group.first, group.second):
+            x = torch.randn(1, convolution.in_channels, 4, 4)
+            close(convolution(x)[:, : x.shape[1]], x)
+
+
+def test_airbenchs_first_filters_are_stored_and_do_not_learn() -> None:
+    """Section 3.2: they stay what they were."""
+    model = build(CONVOLUTIONAL["airbench94"])
+    assert "filters.weight" in model.state_dict()
+    assert "filters.weight" not in dict(model.named_parameters())
+
+
 def test_a_perceptron_by_hand() -> None:
     model, images = make(MLP), inputs(MLP)[0]
     first, second = (layer[0] for layer in model.layers)
@@ -211,6 +242,13 @@ def test_a_perceptron_by_hand() -> None:
 def test_a_perceptron_has_one_size() -> None:
     with pytest.raises(UsageError, match=r"3 x 4 x 8 .* weights for 3 x 4 x 6"):
         make(MLP)(torch.zeros(1, 3, 4, 8))
+
+
+def test_airbench_cannot_halve_nothing() -> None:
+    with pytest.raises(UsageError, match=r"8 x 64 pixels .* halved 3 times: .* at least 9 x 9"):
+        AirbenchConfig(height=8, width=64)
+    with pytest.raises(UsageError, match=r"widths is \(\)"):
+        AirbenchConfig(widths=())
 
 
 def test_vgg_cannot_halve_nothing() -> None:

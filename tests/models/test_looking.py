@@ -31,7 +31,13 @@ from tests.small import (
     randomise,
 )
 
-SILENT = ("mlp", "vgg-", "resnet-", "bit-")  # presets that neither attend nor have cells
+SILENT = (
+    "mlp",
+    "vgg-",
+    "resnet-",
+    "bit-",
+    "airbench",
+)  # presets that neither attend nor have cells
 
 
 def traced(config: ModelConfig, examples: int = 2) -> tuple[Tensor, Trace]:

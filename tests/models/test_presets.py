@@ -101,6 +101,9 @@ TABLE = [
     ("mlp", 1_841_162, None),  # by hand: 512 (3072 + 512) + 10 * 512 weights, 1034 biases
     ("vgg-16", 138_357_544, "138M"),
     ("vgg-16-bn", 138_365_992, None),  # two numbers more for each of 4224 channels
+    # By hand: 9 (24 * 64 + 64^2 + 64 * 256 + 3 * 256^2) weights of convolutions, norms of
+    # 2 (24 + 2 (64 + 256 + 256)), a head of 2,570; the 12 * 24 first weights do not learn
+    ("airbench94", 1_972_538, "1.97M"),
     # torchvision's own counts of its weights, to the unit; the papers print none for these.
     ("resnet-18", 11_689_512, None),
     ("resnet-34", 21_797_672, None),

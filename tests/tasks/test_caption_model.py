@@ -240,6 +240,8 @@ def test_what_only_others_are_measured_by_is_refused(captioner: Captioner) -> No
         manyheads.evaluate(captioner, metrics=["bleu"])
     with pytest.raises(UsageError, match="does not match images and texts"):
         manyheads.evaluate(captioner, among="x.parquet")
+    with pytest.raises(UsageError, match="does not classify images: leave out `mirrored`"):
+        manyheads.evaluate(captioner, mirrored=True)
 
 
 # --- Damaged ------------------------------------------------------------------------------------

@@ -194,6 +194,8 @@ def test_recall_among_more_images(own: Path) -> None:
 
 
 def test_what_only_others_are_measured_by_is_refused(matcher: Matcher, translator: Path) -> None:
+    with pytest.raises(UsageError, match="does not classify images"):
+        manyheads.evaluate(matcher, mirrored=True)
     with pytest.raises(UsageError, match="does not translate: other metrics"):
         manyheads.evaluate(matcher, timing=True)
     for other in (translator, squares.trained("caption")):

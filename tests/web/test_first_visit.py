@@ -93,13 +93,13 @@ def test_languages_are_swapped_and_recognised(page: Page, shipped: Running) -> N
         "[...document.querySelectorAll('.alive .row button')].find(e => /^Swap/.test(e.innerText))"
     )
     page.evaluate(f"{button}.click()")
-    page.wait("document.getElementById('model').value === 'enko-en-ko'")
+    page.wait("document.getElementById('model').value === 'en-ko'")
     page.wait("/[a-z]/.test(document.getElementById('source').value)")
     page.wait(WORDS)
     write(page, "여기서 기다려 주세요.")
     page.wait("document.querySelector('.detected button')?.innerText.includes('Korean')")
     page.evaluate("document.querySelector('.detected button').click()")
-    page.wait("document.getElementById('model').value === 'enko-ko-en'")
+    page.wait("document.getElementById('model').value === 'ko-en'")
     assert page.evaluate("document.getElementById('source').value") == "여기서 기다려 주세요."
 
 
@@ -373,7 +373,8 @@ def test_compare_opens_on_a_pair_of_equal_length_that_differs(page: Page, shippe
     visit(page, shipped, "view=compare")
     pairs = page.evaluate(
         "import('/static/examples.js').then(({ pairExamples }) => "
-        "['en-de', 'multi30k-en-de', 'enko-en-ko', 'enko-ko-en', 'date-en-ko']"
+        "['en-de', 'de-en', 'en-fr', 'en-ko', 'ko-en', 'multi30k-en-de', 'enko-en-ko', "
+        "'enko-ko-en', 'date-en-ko']"
         ".map(name => [name, pairExamples({ name })]))"
     )
     for model, texts in pairs:
@@ -512,7 +513,7 @@ def test_a_text_in_another_language_is_offered_its_model(page: Page, shipped: Ru
     assert text_of(page, ".detected") == "This looks like English: translate it to Korean"
     assert page.evaluate("!document.querySelector('.fixes')")
     page.click(".detected button")
-    page.wait("document.getElementById('model').value === 'enko-en-ko'")
+    page.wait("document.getElementById('model').value === 'en-ko'")
     assert page.evaluate("!document.querySelector('.detected button')")
 
 
@@ -525,9 +526,9 @@ def test_a_korean_visitor_begins_with_korean(page: Page, shipped: Running) -> No
         page.command("Emulation.setUserAgentOverride", userAgent=agent, acceptLanguage="ko-KR")
         visit(page, shipped, "", WORDS)
         assert page.evaluate("document.documentElement.lang") == "ko"
-        assert page.evaluate("document.getElementById('model').value") == "enko-ko-en"
+        assert page.evaluate("document.getElementById('model').value") == "ko-en"
         visit(page, shipped, "view=compare", "document.querySelector('#text2')")
-        assert page.evaluate("document.getElementById('model2').value") == "enko-ko-en"
+        assert page.evaluate("document.getElementById('model2').value") == "ko-en"
         page.wait("document.querySelectorAll('.twice .figure').length === 2")
     finally:
         page.command("Emulation.setUserAgentOverride", userAgent=agent, acceptLanguage="en-US")

@@ -73,6 +73,10 @@ class EvaluateRequest(Request):
         str | None,
         Option("Matchers: images to search among, besides those measured.", metavar="IMAGES"),
     ] = None
+    # Of classifiers only:
+    mirrored: Annotated[
+        bool, Option("Classifiers: average the logits of each image and its mirror image.")
+    ] = False
     outputs: Annotated[
         AnyPath | None,
         Option(

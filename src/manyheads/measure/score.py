@@ -114,14 +114,15 @@ def scored(scores: Mapping[str, Score]) -> Line:
     }
 
 
-def refuse_report(name: str, request: EvaluateRequest, *, matches: bool = False) -> None:
-    """Refuse what only translators are measured by, and what only matchers are, unless it is one.
+def refuse_report(
+    name: str, request: EvaluateRequest, *, matches: bool = False, classifies: bool = False
+) -> None:
+    """Refuse what only translators are measured by, and what `refuse_images` refuses.
 
     Raises:
         UsageError: the request asks for it.
     """
-    if not matches:
-        refuse_among(name, request)
+    refuse_images(name, request, matches=matches, classifies=classifies)
     if request.more_than_scores:
         raise UsageError(
             f"{name} does not translate: other metrics, lengths and timing are measured "
@@ -129,13 +130,17 @@ def refuse_report(name: str, request: EvaluateRequest, *, matches: bool = False)
         )
 
 
-def refuse_among(name: str, request: EvaluateRequest) -> None:
-    """Refuse other images to search among, which only a matcher does.
+def refuse_images(
+    name: str, request: EvaluateRequest, *, matches: bool = False, classifies: bool = False
+) -> None:
+    """Refuse what only matchers are measured by, and what only classifiers are, unless it is one.
 
     Raises:
-        UsageError: the request names some.
+        UsageError: the request asks for it.
     """
-    if request.among is not None:
+    if request.among is not None and not matches:
         raise UsageError(
             f"{name} does not match images and texts, so it does not search: leave out `among`."
         )
+    if request.mirrored and not classifies:
+        raise UsageError(f"{name} does not classify images: leave out `mirrored`.")

@@ -3,6 +3,7 @@
 from manyheads.lazy import lazy
 
 HOMES = {
+    "models.airbench": "Airbench AirbenchConfig",
     "models.captioner": "Captioner CaptionerConfig",
     "models.causal_lm": "CausalConfig CausalLanguageModel",
     "models.cct": "Cct CctConfig",

@@ -1,5 +1,6 @@
 """Public names, for type checkers and editors; programs import each when it is used."""
 
+from manyheads.models.airbench import Airbench, AirbenchConfig
 from manyheads.models.captioner import Captioner, CaptionerConfig
 from manyheads.models.causal_lm import CausalConfig, CausalLanguageModel
 from manyheads.models.cct import Cct, CctConfig
@@ -22,11 +23,11 @@ from manyheads.models.transformer import Transformer, TransformerConfig
 from manyheads.models.vgg import Vgg, VggConfig
 from manyheads.models.vit import Vit, VitConfig
 
-__all__ = ["PRESETS", "Captioner", "CaptionerConfig", "CausalConfig", "CausalLanguageModel", "Cct"]
-__all__ += ["CctConfig", "Coatnet", "CoatnetConfig", "Cvt", "CvtConfig", "Deit", "DeitConfig"]
-__all__ += ["EncoderTaggerConfig", "Hybrid", "HybridConfig", "ImageConfig", "LineReader"]
-__all__ += ["LineReaderConfig", "MaskedConfig", "MaskedLanguageModel", "Matcher", "MatcherConfig"]
-__all__ += ["Mlp", "MlpConfig", "ModelConfig", "RecurrentTaggerConfig", "ResNet", "ResNetConfig"]
-__all__ += ["ResNetV2", "ResNetV2Config", "Seq2Seq", "Seq2SeqConfig", "Swin", "SwinConfig"]
-__all__ += ["Tagger", "Transformer", "TransformerConfig", "Vgg", "VggConfig", "Vit", "VitConfig"]
-__all__ += ["build", "preset", "register_preset"]
+__all__ = ["PRESETS", "Airbench", "AirbenchConfig", "Captioner", "CaptionerConfig", "CausalConfig"]
+__all__ += ["CausalLanguageModel", "Cct", "CctConfig", "Coatnet", "CoatnetConfig", "Cvt"]
+__all__ += ["CvtConfig", "Deit", "DeitConfig", "EncoderTaggerConfig", "Hybrid", "HybridConfig"]
+__all__ += ["ImageConfig", "LineReader", "LineReaderConfig", "MaskedConfig", "MaskedLanguageModel"]
+__all__ += ["Matcher", "MatcherConfig", "Mlp", "MlpConfig", "ModelConfig", "RecurrentTaggerConfig"]
+__all__ += ["ResNet", "ResNetConfig", "ResNetV2", "ResNetV2Config", "Seq2Seq", "Seq2SeqConfig"]
+__all__ += ["Swin", "SwinConfig", "Tagger", "Transformer", "TransformerConfig", "Vgg", "VggConfig"]
+__all__ += ["Vit", "VitConfig", "build", "preset", "register_preset"]

@@ -8,7 +8,6 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from manyheads.errors import UsageError
 from manyheads.models.model_config import ImageConfig, check_stages
 from manyheads.nn.layers.dropout import Dropout
 from manyheads.nn.layers.head import Head
@@ -16,7 +15,7 @@ from manyheads.nn.layers.linear import Linear
 from manyheads.nn.recording.features import record_features
 from manyheads.nn.recording.tracking import start_image, track_modules
 from manyheads.nn.shapes import ClassScores, FeatureMap, Images
-from manyheads.nn.vision.convolution import initialise
+from manyheads.nn.vision.convolution import check_halvings, initialise
 
 GRID = 7  # rows and columns that the first fully connected layer sees: 224 / 2^5
 
@@ -57,7 +56,7 @@ class VggConfig(ImageConfig):
 
     def __post_init__(self) -> None:
         check_stages(self, ["depths", "widths"])
-        _check_size(self.height, self.width, len(self.depths))
+        check_halvings(self.height, self.width, len(self.depths))
 
     def build(self) -> "Vgg":
         """Build the model with fresh weights."""
@@ -106,7 +105,7 @@ class Vgg(nn.Module):
     def features(self, images: Images) -> FeatureMap:
         """Return the feature map after the last halving."""
         start_image(images)
-        _check_size(images.shape[2], images.shape[3], len(self.config.depths))
+        check_halvings(images.shape[2], images.shape[3], len(self.config.depths))
         x = images
         *layers, halving = self.layers
         for layer in layers:
@@ -115,12 +114,3 @@ class Vgg(nn.Module):
         record_features(x)
         track_modules([halving])
         return halving(x)
-
-
-def _check_size(height: int, width: int, halvings: int) -> None:
-    least = 2**halvings
-    if min(height, width) < least:
-        raise UsageError(
-            f"An image of {height} x {width} pixels cannot be halved {halvings} times: it must "
-            f"be at least {least} x {least}."
-        )

@@ -29,7 +29,7 @@ from manyheads.web.worker_process import LONGEST, ProcessWorker
 from manyheads.web.worker_threads import Worker
 
 # Shipped models that are the defaults of their kinds, before the others.
-FIRST = ("en-de", "multi30k-en-de", "enko-en-ko", "enko-ko-en", "cifar10-cct-2-3x2")
+FIRST = ("en-de", "multi30k-en-de", "en-ko", "ko-en", "cifar10-cct-2-3x2")
 LOG = logging.getLogger("manyheads.web")
 
 

@@ -25,6 +25,8 @@ class Augmentation:
     # Maximum shift in pixels in each direction: the same as padding and a random crop.
     shift: Annotated[int, Ge(0)] = 0
     flip: bool = False  # horizontally, with probability 1/2
+    # Flip, in every second epoch, what the epoch before did not (Jordan 2024, section 3.6).
+    alternate: bool = False
     # Random resized crop: the smallest share of the area; 1 turns it off.
     resized_crop: Annotated[float, Gt(0), Le(1)] = 1.0
     # Size of the images before the crop, relative to the model's input size.
@@ -41,12 +43,14 @@ class Augmentation:
     mix_epochs: Annotated[int, Ge(0)] = 0  # number of epochs with mixed images; 0 is all
 
     def __post_init__(self) -> None:
-        """Refuse two random crops, and oversize without a crop."""
+        """Refuse two random crops, and what changes something that is off."""
         if self.shift and self.resized_crop < 1:
             raise ValueError(
                 f"shift is {self.shift} and resized_crop {self.resized_crop}: both are random "
                 "crops, leave one out"
             )
+        if self.alternate and not self.flip:
+            raise ValueError("alternate needs flip: set flip = true, or leave alternate out")
         if self.oversize > 1 and self.resized_crop == 1:
             raise ValueError(
                 f"oversize is {self.oversize}, but without resized_crop nothing is cropped from "
@@ -85,13 +89,14 @@ class Augmenter:
     ) -> None:
         """Draw the parameters of all images; a `size` of None is that of the images."""
 
-        def stream(kind: str) -> np.random.Generator:
+        def stream(kind: str, epoch: int = epoch) -> np.random.Generator:
             return generator(seed, f"augmentation {kind}".rstrip(), epoch)
 
         self.config = config
         self.size = size
         self.shifts = stream("").integers(-config.shift, config.shift + 1, size=(count, 2))
-        self.flips = stream("flip").random(count) < (0.5 if config.flip else 0.0)
+        flips = stream("flip", 0 if config.alternate else epoch).random(count) < 0.5
+        self.flips = (flips ^ (config.alternate and epoch % 2 == 1)) & config.flip
         self.crops = stream("crop").random((count, 4)) if config.resized_crop < 1 else None
         self.draws = config.draw_operations(stream("policy"), count)
         self.erase = Erasing(stream("erase"), count, config.erase) if config.erase else None

@@ -46,7 +46,13 @@ def predict_logits(model: nn.Module, preprocessing: Preprocessing, pixels: Tenso
     return torch.cat([model(part).float() for part in parts]).cpu()
 
 
-def predict_all_logits(model: nn.Module, pixels: Pixels) -> Tensor:
-    """Return the logits (image, class) of a whole set, computed in batches."""
+def predict_all_logits(model: nn.Module, pixels: Pixels, *, mirrored: bool = False) -> Tensor:
+    """Return the logits (image, class) of a whole set, computed in batches.
+
+    If `mirrored`, those of each image and its mirror image are averaged.
+    """
     parts = (pixels[part.numpy()] for part in torch.arange(len(pixels.images)).split(ROWS))
-    return torch.cat([predict_logits(model, pixels.preprocessing, part) for part in parts])
+    predict = partial(predict_logits, model, pixels.preprocessing)
+    return torch.cat(
+        [(predict(p) + predict(p.flip(3))) / 2 if mirrored else predict(p) for p in parts]
+    )

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from manyheads.errors import UsageError
 from manyheads.nn.recording.tracking import track_modules
 from manyheads.nn.shapes import Grid, Images
 
@@ -131,3 +132,17 @@ def initialise(module: nn.Module) -> None:
             nn.init.kaiming_normal_(part.weight, mode="fan_out", nonlinearity="relu")
             if part.bias is not None:
                 nn.init.zeros_(part.bias)
+
+
+def check_halvings(height: int, width: int, halvings: int, *, border: int = 0) -> None:
+    """Refuse an image that is too small to be halved so often, once it has lost its border.
+
+    Raises:
+        UsageError: nothing would be left.
+    """
+    least = 2**halvings + border
+    if min(height, width) < least:
+        raise UsageError(
+            f"An image of {height} x {width} pixels cannot be halved {halvings} times: it must "
+            f"be at least {least} x {least}."
+        )

@@ -56,9 +56,10 @@ class Measured:
     logits: Tensor  # (image, class)
 
 
-def measure(classifier: Classifier, images: ImageSet) -> Measured:
+def measure(classifier: Classifier, images: ImageSet, *, mirrored: bool = False) -> Measured:
     """Measure a classifier on images whose classes are numbered as it numbers them."""
-    logits = predict_all_logits(classifier.model, Pixels(images, classifier.preprocessing))
+    pixels = Pixels(images, classifier.preprocessing)
+    logits = predict_all_logits(classifier.model, pixels, mirrored=mirrored)
     measured = _several(logits, images) if images.multi_label else _single(logits, images)
     details = {"images": len(images)} | measured.details
     details |= {"left_out": len(lost)} if (lost := images.left_out) else {}
@@ -161,10 +162,12 @@ def draw(line: dict[str, Any], folder: Path) -> list[Path]:
 
 def evaluate(predictor: Classifier, request: EvaluateRequest) -> dict[str, Any]:
     """Score classes: accuracy and calibration, or average precision of several labels."""
-    refuse_report(predictor.folder.name, request)
+    refuse_report(predictor.folder.name, request, classifies=True)
     images, head = images_to_measure(cast(ClassifyRecipe, predictor.folder.recipe), request)
     images = images.relabel(predictor.labels)
-    measured = measure(predictor, images)
+    measured = measure(predictor, images, mirrored=request.mirrored)
+    if request.mirrored:  # another measure of the same data, wherever scores are listed
+        head |= {"data": f"{head['data']}, mirrored", "mirrored": True}
     rows = {ROWS: list(_rows(measured.logits, images))} if request.outputs is not None else {}
     return head | scored(measured.scores) | measured.details | rows
 

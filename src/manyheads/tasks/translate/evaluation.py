@@ -25,7 +25,7 @@ from manyheads.measure.bootstrap import bootstrap
 from manyheads.measure.head_worth import Scorer
 from manyheads.measure.outputs import OutputRow, sentence_scores
 from manyheads.measure.parity_inputs import compare_engines, data_to_compare
-from manyheads.measure.score import ROWS, Line, heading, is_test, refuse_among, scored
+from manyheads.measure.score import ROWS, Line, heading, is_test, refuse_images, scored
 from manyheads.measure.text_metrics import TEXT_METRICS, Score, Statistics
 from manyheads.project.domain import store_domain
 from manyheads.project.folder import store_entry
@@ -211,7 +211,7 @@ def _score(counted: Statistics, chosen: Sequence[int]) -> float:
 
 def evaluate(predictor: Translator, request: EvaluateRequest) -> dict[str, Any]:
     """Score translations; on validation data, set what is usual, and the head that aligns."""
-    refuse_among(predictor.folder.name, request)
+    refuse_images(predictor.folder.name, request)
     recipe = cast(TranslateRecipe, predictor.folder.recipe)
     corpus, head = corpus_to_measure(recipe.data, request)
     metrics = [*recipe.evaluate.metrics, *request.text_metrics]
