@@ -85,6 +85,7 @@ class HalvingGroup(nn.Module):
         self.first_norm = nn.BatchNorm2d(outputs, momentum=0.4)
         self.second = Convolution(outputs, outputs, 3)
         self.second_norm = nn.BatchNorm2d(outputs, momentum=0.4)
+        self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Let the first filters copy their channel (section 3.3)."""
@@ -113,10 +114,7 @@ class Airbench(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw weights for each group; a zero head: all classes equally likely."""
-        for part in self.modules():
-            if isinstance(part, HalvingGroup):
-                part.reset_parameters()
+        """A zero head: all classes equally likely. The groups have drawn their weights."""
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
 
