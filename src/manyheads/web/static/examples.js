@@ -19,7 +19,7 @@ const TEXTS = {
 // Two sentences of as many tokens that differ in a word, to compare.
 const PAIRS = {
   "en-de": ["I lost my key.", "I lost my bag."],
-  "de-en": ["Ich habe meinen Schlüssel verloren.", "Ich habe meinen Koffer verloren."],
+  "de-en": ["Das Wasser ist kalt.", "Das Wasser ist warm."],
   "en-fr": ["I lost my key.", "I lost my bag."],
   "multi30k-en-de": ["A man is riding a bicycle.", "A man is riding a horse."],
   "en-ko": ["I like coffee.", "I like music."],
