@@ -63,7 +63,7 @@ def test_a_healthy_curve(factor: float, recipe: Recipe) -> None:
 
 @pytest.mark.parametrize("name", sorted(shipped("pretrained")))
 def test_shipped_models(name: str) -> None:
-    """Real curves of good models: nothing is wrong with any, but two ended while they still fell."""
+    """Real curves of good models: nothing is wrong with any; two ended while they still fell."""
     folder = shipped("pretrained")[name].parent
     found = kinds(read_history(folder / "metrics.jsonl"), read_recipe(folder / "recipe.toml"))
     assert found == ({"learning-rate-low"} if name in ("en-ko", "ko-en") else set())
