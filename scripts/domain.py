@@ -9,21 +9,19 @@ from dataclasses import replace
 import manyheads
 from manyheads.data.text.corpus import Corpus
 from manyheads.project.domain import store_domain
+from manyheads.project.paths import shipped
 from manyheads.recipe_data.pair_splits import corpus_split
 from manyheads.tasks.translate.domain_limits import set_domain, unusual_share
 from manyheads.tasks.translate.predictor import Translator
 from manyheads.tasks.translate.recipe import TranslateRecipe
 
-NAMES = (
-    *("date-en-ko", "de-en", "en-de", "en-fr", "en-ko", "enko-en-ko", "enko-ko-en", "ko-en"),
-    "multi30k-en-de",
-)
 OTHERS = 100  # texts of another model's validation data
 
 
 def main() -> None:
     """Translate the validation split of each, and store the limits in manyheads.json."""
-    models = [_load(name) for name in NAMES]
+    loaded = map(manyheads.load, sorted(shipped("pretrained")))
+    models = [model for model in loaded if isinstance(model, Translator)]
     for model in models:
         if sys.argv[1:] and model.folder.name not in sys.argv[1:]:
             continue
@@ -41,12 +39,6 @@ def main() -> None:
                 best = [each for each, *_ in model.translate(texts)]
                 share = unusual_share(model, some, best)
                 print(f"  sources of {other.origin}: {share:.0f}%", flush=True)
-
-
-def _load(name: str) -> Translator:
-    model = manyheads.load(name)
-    assert isinstance(model, Translator)
-    return model
 
 
 def _valid(model: Translator) -> Corpus:

@@ -13,9 +13,8 @@ words that are in no German text. On two cores twenty minutes.
 Korean: generated/mono.en-ko.tsv is Korean that comes without English, and
 generated/tatoeba.en-ko.tsv English sentences of the German and French pairs, each with the best of
 four translations, if its way back has a chrF of at least 20. A third column says whether it is
-near: who
-learns to write the language of the text learns from all (Sennrich et al. 2016, back-translation),
-who reads it from the near ones. On two cores ten minutes.
+near: who learns to write the language of the text learns from all (Sennrich et al. 2016,
+back-translation), who reads it from the near ones. On two cores ten minutes.
 """
 
 import argparse
@@ -29,6 +28,7 @@ from typing import NamedTuple
 from sacrebleu.metrics.chrf import CHRF
 
 from manyheads import load
+from manyheads.data.text.corpus import read_lines
 from manyheads.data.text.exclusion import normalised
 from manyheads.data.text.formats import read_pairs
 from manyheads.tasks.translate.predictor import Translator
@@ -118,8 +118,8 @@ def german(root: Path, translator: Translator, backward: Translator) -> None:
 
 def korean(root: Path, translator: Translator, backward: Translator) -> None:
     """Write both files of English and Korean."""
-    mono = dict.fromkeys((root / "enko/mono.ko").read_text(encoding="utf-8").splitlines())
-    made = rows(best_of_four(mono, backward, translator, None))
+    mono, _ = read_lines(root / "enko/mono.ko")
+    made = rows(best_of_four(dict.fromkeys(mono), backward, translator, None))
     write(root / "generated/mono.en-ko.tsv", ((en, ko, near) for ko, en, near in made))
     sentences = {
         normalised(pair.source): pair.source

@@ -11,12 +11,12 @@ the same for all lines, so that several readings of each are tried (`readings`).
 import ast
 import csv
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from unicodedata import normalize
 
-from scripts.data.rows import in_order, key
+from scripts.data.rows import in_order, key, write_table
 from scripts.data.sources import SourceError, Sources
 from scripts.data.tatoeba import exported
 
@@ -39,6 +39,7 @@ Row = tuple[str, str, str]
 
 def build(sources: Sources, root: Path) -> Iterator[Path]:
     """Write enko/{train,val,test,more,jhe_dev,ntrex}.tsv, and mono.ko."""
+    out = root / "enko"
     folder = sources.repository("python-docs-ko", DOCS, DOCS_COMMIT)
     rows: dict[bytes, Row] = {}
     for path in sorted(folder.rglob("*.po")):
@@ -53,17 +54,19 @@ def build(sources: Sources, root: Path) -> Iterator[Path]:
         for pair in sts_pairs(similar / f"sts-{split}.csv", kornlu / "KorSTS" / f"sts-{split}.tsv"):
             rows[key(*pair, origin)] = (*pair, origin)
     for split in ("train", "val", "test", "more"):
-        yield write(root, f"{split}.tsv", in_order(f"enko-{split}", rows))
+        yield write_table(out / f"{split}.tsv", in_order(f"enko-{split}", rows))
     lines = chat_lines(sources.repository("chatbot", CHAT, CHAT_COMMIT) / "ChatbotData.csv")
     for split in ("dev", "test"):
         lines += nli_lines(kornlu / "KorNLI" / f"xnli.{split}.ko.tsv")
-    yield write(root, "mono.ko", in_order("enko-mono", {key(line): (line,) for line in lines}))
+    yield write_table(
+        out / "mono.ko", in_order("enko-mono", {key(line): (line,) for line in lines})
+    )
     place = sources.repository("jhe", TEXTBOOK, TEXTBOOK_COMMIT, "korean-english-jhe")
     stem = place / "korean-english-jhe" / "jhe-koen-dev"
-    yield write(root, "jhe_dev.tsv", aligned(Path(f"{stem}.en"), Path(f"{stem}.ko")))
+    yield write_table(out / "jhe_dev.tsv", aligned(Path(f"{stem}.en"), Path(f"{stem}.ko")))
     place = sources.repository("ntrex", NEWS, NEWS_COMMIT, "NTREX-128") / "NTREX-128"
     sides = (place / "newstest2019-src.eng.txt", place / "newstest2019-ref.kor.txt")
-    yield write(root, "ntrex.tsv", aligned(*sides))
+    yield write_table(out / "ntrex.tsv", aligned(*sides))
 
 
 def messages(text: str) -> Iterator[tuple[str, str]]:
@@ -179,11 +182,3 @@ def nli_lines(path: Path) -> list[str]:
     """Read both sentences of each row of KorNLI."""
     rows = path.read_text("utf-8").split("\n")[1:]
     return [text.strip() for row in rows for text in row.split("\t")[:2]]
-
-
-def write(root: Path, name: str, rows: Iterable[tuple[str, ...]]) -> Path:
-    """Write a table without quoting."""
-    path = root / "enko" / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
-    return path

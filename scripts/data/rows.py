@@ -44,3 +44,10 @@ def in_order(name: str, rows: Mapping[bytes, Row]) -> list[Row]:
     if len(found) < len(keys):
         print(f"{name}: the sources lack {len(keys) - len(found):,} of {len(keys):,} rows")
     return found
+
+
+def write_table(path: Path, rows: Iterable[Iterable[str]]) -> Path:
+    """Write a table without quoting; return its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+    return path

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from scripts.data.rows import in_order, key
+from scripts.data.rows import in_order, key, write_table
 from scripts.data.sources import SourceError, Sources
 
 HOME = "https://www.manythings.org/anki/"
@@ -21,6 +21,7 @@ Pair = tuple[str, str]
 
 def build(sources: Sources, root: Path) -> Iterator[Path]:
     """Write tatoeba/{train,val,test}.en-de.tsv with references, and the same for French."""
+    out = root / "tatoeba"
     for language, name in FILES.items():
         pairs = exported(sources, name)
         answers: dict[str, list[str]] = defaultdict(list)
@@ -32,10 +33,12 @@ def build(sources: Sources, root: Path) -> Iterator[Path]:
             chosen = in_order(f"tatoeba-{split}-{language}", by_key)
             held |= set(chosen)
             stem = f"{split}.en-{language}"
-            yield write(root, f"{stem}.tsv", ((each, answers[each][0]) for each in chosen))
-            yield write(root, f"{stem}.refs.tsv", ((each, *answers[each]) for each in chosen))
+            yield write_table(out / f"{stem}.tsv", ((each, answers[each][0]) for each in chosen))
+            yield write_table(out / f"{stem}.refs.tsv", ((each, *answers[each]) for each in chosen))
         free = apart(pairs, held)
-        yield write(root, f"train.en-{language}.tsv", sorted(free, key=lambda pair: key(*pair)))
+        yield write_table(
+            out / f"train.en-{language}.tsv", sorted(free, key=lambda pair: key(*pair))
+        )
 
 
 def exported(sources: Sources, name: str) -> list[Pair]:
@@ -81,11 +84,3 @@ def apart(pairs: Iterable[Pair], held: set[str]) -> list[Pair]:
 def fold(text: str) -> str:
     """Take away case, punctuation and spaces."""
     return re.sub(r"[\W_]+", "", text.casefold())
-
-
-def write(root: Path, name: str, rows: Iterable[tuple[str, ...]]) -> Path:
-    """Write a table without quoting."""
-    path = root / "tatoeba" / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
-    return path

@@ -82,7 +82,7 @@ def test_images(classify: Classifier) -> None:
 
 
 def test_images_and_their_mirror_images(classify: Classifier) -> None:
-    """Jordan 2024, the mean of the logits of both, as one computes it here."""
+    """The mean of the logits of both, as one computes it here (Jordan 2024)."""
     images, _ = images_to_measure(cast(ClassifyRecipe, classify.folder.recipe), EvaluateRequest())
     images = images.relabel(classify.labels)
     pixels = Pixels(images, classify.preprocessing)[np.arange(len(images))]

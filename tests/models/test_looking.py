@@ -31,13 +31,8 @@ from tests.small import (
     randomise,
 )
 
-SILENT = (
-    "mlp",
-    "vgg-",
-    "resnet-",
-    "bit-",
-    "airbench",
-)  # presets that neither attend nor have cells
+# Presets that neither attend nor have cells.
+SILENT = ("mlp", "vgg-", "resnet-", "bit-", "airbench")
 
 
 def traced(config: ModelConfig, examples: int = 2) -> tuple[Tensor, Trace]:

@@ -85,12 +85,7 @@ class HalvingGroup(nn.Module):
         self.first_norm = nn.BatchNorm2d(outputs, momentum=0.4)
         self.second = Convolution(outputs, outputs, 3)
         self.second_norm = nn.BatchNorm2d(outputs, momentum=0.4)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Let the first filters copy their channel (section 3.3)."""
-        for convolution in (self.first, self.second):
-            convolution.reset_parameters()
+        for convolution in (self.first, self.second):  # filters that copy a channel (section 3.3)
             nn.init.dirac_(convolution.weight.data[: convolution.in_channels])
 
     def forward(self, x: FeatureMap) -> Float[Tensor, "batch output half_rows half_columns"]:
