@@ -4,7 +4,8 @@
 
 Every search word of the split is a query, every icon of the split may be found, and an icon is
 right if the word is one of its own. Of searches over text, icons are ranked by the share of common
-words; ties are broken at random, once with each of ten seeds.
+words; ties are broken at random, once with each of ten seeds. Both names and
+pixels are what `manyheads index --names` compares.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import torch
 import manyheads
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.pixels import Pixels
+from manyheads.image_search.indexed_images import words_of
 from manyheads.recipe_data.caption_data import CaptionData
 from manyheads.recipe_data.caption_splits import read_captioned
 from manyheads.tasks.match.predictor import Matcher
@@ -73,10 +75,14 @@ def main() -> None:
         scores = np.array([[overlap(text, each) for each in documents] for text in asked.texts])
         return lambda seed: ranks(scores, asked.images, seed)
 
+    called = model.embed_texts([words_of(f"{name}.png") for name in names.texts])
+    named = vectors + torch.from_numpy(called)
     nearest = text_ranks(vectors, texts, asked.images)
+    nearest_named = text_ranks(torch.nn.functional.normalize(named), texts, asked.images)
     ways = {
         "pixels": lambda _: nearest,
         "file names": search(files),
+        "both": lambda _: nearest_named,
         "true words": search(own),
     }
     where = np.array(sets.texts)

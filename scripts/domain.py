@@ -1,16 +1,29 @@
 """Set what is usual for the shipped translators by their validation data, and test it on others'.
 
+Of models that read images, set what is usual for images.
+
 MANYHEADS_DATA=FOLDER python scripts/domain.py            # or the names of some
 """
 
 import sys
 from dataclasses import replace
+from typing import Any
 
 import manyheads
+from manyheads.data.even_sample import limited
+from manyheads.data.images.image_set import ImageSet
+from manyheads.data.images.pixels import Pixels
 from manyheads.data.text.corpus import Corpus
-from manyheads.project.domain import store_domain
+from manyheads.measure.image_limits import MOST, image_domain
+from manyheads.predict.image_inputs import ImagePredictor
+from manyheads.project.domain import store_domain, store_image_domain
 from manyheads.project.paths import shipped
+from manyheads.recipe_data.caption_splits import captioned_split
+from manyheads.recipe_data.image_splits import image_split
 from manyheads.recipe_data.pair_splits import corpus_split
+from manyheads.tasks.caption.predictor import Captioner
+from manyheads.tasks.classify.predictor import Classifier
+from manyheads.tasks.match.predictor import Matcher
 from manyheads.tasks.translate.domain_limits import set_domain, unusual_share
 from manyheads.tasks.translate.predictor import Translator
 from manyheads.tasks.translate.recipe import TranslateRecipe
@@ -20,10 +33,17 @@ OTHERS = 100  # texts of another model's validation data
 
 def main() -> None:
     """Translate the validation split of each, and store the limits in manyheads.json."""
-    loaded = map(manyheads.load, sorted(shipped("pretrained")))
-    models = [model for model in loaded if isinstance(model, Translator)]
-    for model in models:
-        if sys.argv[1:] and model.folder.name not in sys.argv[1:]:
+    every = [*map(manyheads.load, sorted(shipped("pretrained")))]
+    chosen = [model for model in every if not sys.argv[1:] or model.folder.name in sys.argv[1:]]
+    models = [model for model in every if isinstance(model, Translator)]
+    for model in chosen:
+        if isinstance(model, Classifier | Matcher | Captioner):
+            data: Any = model.folder.recipe.data
+            domain = image_domain(Pixels(_images(model), model.preprocessing), data.train)
+            assert domain is not None
+            store_image_domain(model.folder, domain)
+            print(f"{model.folder.name}: {domain}", flush=True)
+        if not isinstance(model, Translator):
             continue
         own = _valid(model)
         found = [best for best, *_ in model.translate(own.source)]
@@ -39,6 +59,13 @@ def main() -> None:
                 best = [each for each, *_ in model.translate(texts)]
                 share = unusual_share(model, some, best)
                 print(f"  sources of {other.origin}: {share:.0f}%", flush=True)
+
+
+def _images(model: ImagePredictor) -> ImageSet:
+    recipe: Any = model.folder.recipe
+    if isinstance(model, Classifier):
+        return limited(image_split("train", recipe), MOST)
+    return limited(captioned_split("train", recipe).images, MOST)
 
 
 def _valid(model: Translator) -> Corpus:

@@ -2,6 +2,7 @@
 
     python scripts/generated_pairs.py german --root data
     python scripts/generated_pairs.py korean --root data --models runs/en-ko-base runs/ko-en-base
+    python scripts/generated_pairs.py korean --models runs/en-ko-1 ko-en --sentences 100000
 
 German: generated/back.en-de.tsv is the German side of the training pairs translated back by de-en
 (Nguyen et al. 2020, "Data Diversification", with one model each way), and
@@ -14,12 +15,13 @@ Korean: generated/mono.en-ko.tsv is Korean that comes without English, and
 generated/tatoeba.en-ko.tsv English sentences of the German and French pairs, each with the best of
 four translations, if its way back has a chrF of at least 20. A third column says whether it is
 near: who learns to write the language of the text learns from all (Sennrich et al. 2016,
-back-translation), who reads it from the near ones. On two cores ten minutes.
+back-translation), who reads it from the near ones. On one core twenty minutes. Better models make
+better pairs: of 60,000 sentences 28% came back near, of 100,000 the next time 48%.
 """
 
 import argparse
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -36,9 +38,9 @@ from manyheads.tasks.translate.predictor import Translator
 MANY = 1024  # texts at a time
 NEAR = 60.0  # chrF of source and way back
 LEAST = 20.0  # of pairs that are kept
-SENTENCES = 60_000  # of Tatoeba's English
 WEIGHT = 25.0  # of the score, a mean log-probability, beside a chrF of 0 to 100
 WORD = re.compile(r"[^\W\d_]+")
+SHIPPED = {"german": ("en-de", "de-en"), "korean": ("en-ko", "ko-en")}
 
 
 def blocks(texts: Iterable[str]) -> Iterator[list[str]]:
@@ -116,17 +118,17 @@ def german(root: Path, translator: Translator, backward: Translator) -> None:
     write(root / "generated/forward.en-de.tsv", made)
 
 
-def korean(root: Path, translator: Translator, backward: Translator) -> None:
+def korean(root: Path, translator: Translator, backward: Translator, sentences: int) -> None:
     """Write both files of English and Korean."""
     mono, _ = read_lines(root / "enko/mono.ko")
     made = rows(best_of_four(dict.fromkeys(mono), backward, translator, None))
     write(root / "generated/mono.en-ko.tsv", ((en, ko, near) for ko, en, near in made))
-    sentences = {
+    english = {
         normalised(pair.source): pair.source
         for language in ("de", "fr")
         for pair in read_pairs(root / f"tatoeba/train.en-{language}.tsv", "en", language)
     }
-    some = Random(1).sample(sorted(sentences.values()), SENTENCES)
+    some = Random(1).sample(sorted(english.values()), sentences)
     made = rows(best_of_four(some, translator, backward, None))
     write(root / "generated/tatoeba.en-ko.tsv", made)
 
@@ -153,19 +155,18 @@ def write(path: Path, table: Iterable[Iterable[str]]) -> None:
 def main() -> None:
     """Write the files of a language."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("language", choices=MADE)
+    parser.add_argument("language", choices=SHIPPED)
     parser.add_argument("--root", type=Path, default=Path("data"), help="folder of data sets")
     parser.add_argument("--models", nargs=2, help="from English, to English; default: shipped ones")
+    parser.add_argument("--sentences", type=int, default=60_000, help="English ones, for Korean")
     given = parser.parse_args()
-    make, *shipped = MADE[given.language]
-    translator, backward = (load(name, Translator) for name in given.models or shipped)
-    make(given.root, translator, backward)
+    models = given.models or SHIPPED[given.language]
+    translator, backward = (load(name, Translator) for name in models)
+    if given.language == "german":
+        german(given.root, translator, backward)
+    else:
+        korean(given.root, translator, backward, given.sentences)
 
-
-MADE: dict[str, tuple[Callable[[Path, Translator, Translator], None], str, str]] = {
-    "german": (german, "en-de", "de-en"),
-    "korean": (korean, "en-ko", "ko-en"),
-}
 
 if __name__ == "__main__":
     main()

@@ -165,6 +165,59 @@ def test_one_answer_a_query(tmp_path: Path) -> None:
             opened.search("caf\udce9")
 
 
+def test_names_count_as_well(tmp_path: Path, old: None) -> None:
+    """A three that is called seven is found by either word; a new name is another vector."""
+    paths = write_digits(tmp_path / "digits", 40)
+    three = next((tmp_path / "digits" / "3").iterdir())
+    seven = three.rename(three.with_name("lucky-Seven_seven.png"))
+    index("digits", names=True)
+    with ImageIndex("i") as opened:
+        image = opened.embedder.embed_images([seven])[0]
+        text = opened.embedder.embed_texts(["lucky Seven seven"])[0]
+        for word in ("seven", "three"):
+            cosine = float((image + text) @ opened.embedder.embed_texts([word])[0])
+            (found,) = (e for e in opened.search(word, top=40) if e.path == str(seven))
+            assert found.score == pytest.approx(cosine / np.linalg.norm(image + text), abs=1e-6)
+            assert found.score > 0.5
+    mean = (image + text) / np.linalg.norm(image + text)
+    stored = {path: np.frombuffer(v, "<f4") for path, v in content(Path("i")).items()}
+    assert stored[str(seven)] == pytest.approx(mean, abs=1e-6)
+    # Names without words say nothing. What was made with names stays so.
+    other = next(path for path in paths if path != three)
+    alone = opened.embedder.embed_images([other])[0]
+    assert stored[str(other)] == pytest.approx(alone, abs=1e-6)
+    seven.rename(three.with_name("two.png"))
+    assert counts(index("digits", prune=True)) == {
+        "unchanged": 39,
+        "added": 1,
+        "removed": 1,
+        "embedded": 1,
+    }
+    assert "two.png" in {Path(e.path).name for e in manyheads.search("two", index="i", top=6)}
+    assert counts(index("digits", names=True)) == {"unchanged": 40}
+
+
+def test_labels_are_names(tmp_path: Path) -> None:
+    """Of rows; an image with another label has another vector, and without one its own."""
+    paths = write_digits(tmp_path / "digits", 3)
+    table(tmp_path / "t.parquet", [paths[0]] * 3, name=["seven", "two", ""])
+    assert index("t.parquet", label_column="name", names=True).embedded == 3
+    for word in ("seven", "two"):
+        assert manyheads.search(word, index="i", top=1)[0].label == word
+    assert manyheads.search(paths[0], index="i", top=1)[0].label == ""
+    assert counts(index("t.parquet")) == {"unchanged": 1, "changed": 2}
+
+
+def test_an_index_without_names_stays_so(tmp_path: Path) -> None:
+    """Its vectors would be of two kinds."""
+    write_digits(tmp_path / "digits", 3)
+    index("digits")
+    before = content(Path("i"))
+    with pytest.raises(UsageError, match=r"The index i was made without names\. Leave `names` out"):
+        index("digits", names=True)
+    assert content(Path("i")) == before
+
+
 # --- Keeping an index up to date ----------------------------------------------------------------
 
 

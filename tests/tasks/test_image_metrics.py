@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 
 from manyheads import load
 from manyheads.data.images.digits import read_digits
+from manyheads.data.images.pixels import Pixels
 from manyheads.errors import DataError, InterruptedRunError, RecipeError
 from manyheads.fit.run_training import train
 from manyheads.measure.stored_model import evaluate
@@ -337,7 +338,8 @@ def test_top_5_has_an_interval() -> None:
     """As accuracy has: both are shares of images."""
     classifier = load("digits")
     assert isinstance(classifier, Classifier)
-    measured = measure(classifier, read_digits().select(np.arange(60)))
+    pixels = Pixels(read_digits().select(np.arange(60)), classifier.preprocessing)
+    measured = measure(classifier, pixels)
     assert set(measured.details["intervals"]) == {"accuracy", "top5"}
     for name, (low, high) in measured.details["intervals"].items():
         assert low <= measured.scores[name].value <= high

@@ -17,8 +17,8 @@ def test_the_updates_are_those_of_torch(monkeypatch: pytest.MonkeyPatch) -> None
     drawn = [torch.randn(shape, generator=torch.manual_seed(1)) for shape in SHAPES]
     ours, theirs = ([nn.Parameter(x.clone()) for x in drawn] for _ in range(2))
     optimizers = [
-        kind(weights, lr=0.01, weight_decay=0.1, adjust_lr_fn="match_rms_adamw")
-        for kind, weights in ((Muon, ours), (torch.optim.Muon, theirs))
+        Muon(ours, lr=0.01, weight_decay=0.1),
+        torch.optim.Muon(theirs, lr=0.01, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"),
     ]
     for _ in range(3):
         for mine, other in zip(ours[:-1], theirs[:-1], strict=True):  # the last has no gradient
@@ -30,6 +30,19 @@ def test_the_updates_are_those_of_torch(monkeypatch: pytest.MonkeyPatch) -> None
         torch.testing.assert_close(mine, other, rtol=0, atol=1e-4)  # products in bf16
     states = [{"momentum_buffer"}] * 4
     assert [set(optimizers[0].state[p]) for p in ours[:-1]] == states  # that of a checkpoint
+
+
+def test_filters_are_rows_of_a_matrix() -> None:
+    """Of all that they see: channels, rows and columns."""
+    drawn = torch.randn(6, 4, 3, 3, generator=torch.manual_seed(3))
+    filters, rows = nn.Parameter(drawn.clone()), nn.Parameter(drawn.flatten(1))
+    optimizers = [Muon([weight], lr=0.01, weight_decay=0.1) for weight in (filters, rows)]
+    for _ in range(2):
+        filters.grad = torch.randn_like(filters)
+        rows.grad = filters.grad.flatten(1)
+        for optimizer in optimizers:
+            optimizer.step()
+    torch.testing.assert_close(filters.flatten(1), rows, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("bf16", [True, False])

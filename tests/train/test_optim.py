@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from manyheads.errors import TrainingError
+from manyheads.models.airbench import AirbenchConfig
 from manyheads.models.presets import build
 from manyheads.models.transformer import TransformerConfig
 from manyheads.models.vit import VitConfig
@@ -127,5 +128,19 @@ def test_muon_decays_weights() -> None:
 
 def test_muon_needs_blocks() -> None:
     """A plain network has no matrices for it: better said than silently left to AdamW."""
-    with pytest.raises(TrainingError, match=r"Transformer blocks, but Sequential has none"):
+    with pytest.raises(TrainingError, match=r"Transformer blocks .*, but Sequential has none"):
         optimizer(nn.Sequential(nn.Linear(2, 2)), config(muon=True))
+
+
+def test_muon_trains_filters() -> None:
+    """Of airbench all but the first, which are fixed; norms and head follow Adam."""
+    model = build(AirbenchConfig(widths=(4, 8)))
+    made = optimizer(model, config(muon=True))
+    assert isinstance(made, Together)
+    moved = {id(p) for group in made.parts[0].param_groups for p in group["params"]}
+    names = {name for name, p in model.named_parameters() if id(p) in moved}
+    layers = [f"{group}.{layer}" for group in (0, 1) for layer in ("first", "second")]
+    assert names == {f"groups.{layer}.weight" for layer in layers}
+    for parameter in model.parameters():
+        parameter.grad = torch.randn_like(parameter)
+    made.step()

@@ -26,6 +26,7 @@ class IndexRequest(Request):
     label_column: Annotated[
         str | None, Option("Column of a table to show beside an image's name.", metavar="COLUMN")
     ] = None
+    names: Annotated[bool, Option("Names of files, or labels, count as well.")] = False
     prune: Annotated[bool, Option("Remove images that are gone.")] = False
     reread: Annotated[bool, Option("Read unchanged files again, too.")] = False
 

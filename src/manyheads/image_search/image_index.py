@@ -200,6 +200,7 @@ def index(
     progress: Progress | None = None,
     image_column: str = "image",
     label_column: str | None = None,
+    names: bool = False,
     prune: bool = False,
     reread: bool = False,
     **options: Any,
@@ -218,6 +219,8 @@ def index(
         progress: called with the number of images done, of how many, and images a second.
         image_column: of tables, with images or their paths.
         label_column: of tables, with what is shown beside the name of an image.
+        names: what an image is found by is the mean of its vector and of that of its name, a text;
+            of its label if it has one. An index that was made so stays so.
         prune: remove images whose files are gone.
         reread: read all files, also those whose size and times are as they were.
         options: of loading the model, such as `device` and `threads`.
@@ -228,7 +231,7 @@ def index(
     Raises:
         NotFoundError: something is not there.
         UsageError: another process adds images to the index; `out` is something else; the model
-            does not embed.
+            does not embed; `names` for an index that was made without.
         DataError: there are no images, or none can be read; a table cannot be read.
         FolderError: the index is damaged, of a later version, or was made with another model.
         InterruptedRunError: stopped by Ctrl-C; what is done is saved.
@@ -238,6 +241,7 @@ def index(
         images=tuple(map(str, several)),
         image_column=image_column,
         label_column=label_column,
+        names=names,
         prune=prune,
         reread=reread,
     )
@@ -307,7 +311,7 @@ def _add(
     """Add images while nobody else does; save what is done when it is interrupted."""
     sets = gather(request.images, request.image_column, request.label_column)
     with locked(path, "adds images"), stop_signals() as stopped:
-        writer = IndexWriter(path, embedder, reread=request.reread)
+        writer = IndexWriter(path, embedder, names=request.names, reread=request.reread)
         try:
             done, total = writer.add(sets, stopped, progress or (lambda *_: None))
             if done == total:

@@ -2,7 +2,8 @@
 
     index.json      format_version, the model, the sha256 of its weights, the length of a vector
     vectors.f32     (row, dim) float32, little-endian, appended to and never changed
-    images.sqlite   `vectors`: the sha256 of the image file that a row was made of;
+    images.sqlite   `vectors`: the sha256 of the image file, with words of its name where they
+                    count, that a row was made of;
                     `images`: the name of each image, its row, and the state of its file
 
 An image whose content changes gets another row, and the old one is excluded from searches; it is
@@ -48,6 +49,7 @@ class Header(BaseModel):
     model: str  # the name of a shipped model, or the path of a folder
     weights: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]  # sha256 of model.safetensors
     dim: Annotated[int, Field(ge=1, le=1 << 20)]  # of a vector
+    names: bool = False  # whether vectors are of images and of the words of their names
 
 
 class IndexedImage(NamedTuple):

@@ -13,7 +13,7 @@ import torch
 from manyheads.asks.image_search_request import UnreadableImage
 from manyheads.data.images.image_file import ImageContent, load, naming
 from manyheads.data.images.image_set import ImageSet, in_threads
-from manyheads.errors import DataError, ManyheadsError, UnreadableError
+from manyheads.errors import DataError, ManyheadsError, UnreadableError, UsageError
 from manyheads.image_search.embedder import Embedder, check_vectors, place_of
 from manyheads.image_search.index_folder import (
     Header,
@@ -23,7 +23,7 @@ from manyheads.image_search.index_folder import (
     create,
     state_of,
 )
-from manyheads.image_search.indexed_images import is_gone, sha256_of
+from manyheads.image_search.indexed_images import is_gone, sha256_of, words_of
 
 CHUNK = 32  # images that are read, and embedded, together
 PIXELS = 1 << 26  # of images that are embedded together, but for those DECODED last
@@ -43,27 +43,43 @@ class _Image:
     now: IndexedImage  # as it will be in the index, but for its row
     before: IndexedImage | None  # as it is in the index
 
+    words: str  # of its name, if they count
+
     def read(self) -> tuple[str, bytes | ImageContent] | str:
         """Read and hash it; return the reason if it cannot be read."""
         try:
             with naming(self.now.name):
                 content = self.images.read(self.index)
-                return sha256_of(content), content
         except UnreadableError as error:
             return error.reason
+        sha256 = sha256_of(content)
+        if self.words:
+            sha256 = sha256_of(f"{sha256}\n{self.words}".encode())
+        return sha256, content
 
 
 class IndexWriter:
     """Writes to an index while its folder is locked; commits about once a second."""
 
-    def __init__(self, path: Path, embedder: Embedder, *, reread: bool = False) -> None:
-        """Open the index, if there is one; a new one is made with its first vectors."""
+    def __init__(self, path: Path, embedder: Embedder, *, names: bool, reread: bool) -> None:
+        """Open the index, if there is one; a new one is made with its first vectors.
+
+        Raises:
+            UsageError: names shall count, and the index was made without.
+        """
         self.path = path
         self.embedder = embedder
         self.counts = dict.fromkeys(COUNTED, 0)
         self.unreadable: list[UnreadableImage] = []
         self.reread = reread
         self.folder = IndexFolder(path, write=True) if check_place(path) else None
+        self.names = names if self.folder is None else self.folder.header.names
+        if names and not self.names:
+            self.close()
+            raise UsageError(
+                f"The index {path} was made without names. Leave `names` out, or index the images "
+                "into another folder."
+            )
         self._seen: set[str] = set()
         self._committed = time.monotonic()
         self._forget()
@@ -134,7 +150,8 @@ class IndexWriter:
             if (dim := self._dim) is None:
                 return
             place, weights = place_of(self.embedder), self.embedder.folder.weights_hash
-            create(self.path, Header(model=place, weights=weights, dim=dim))
+            header = Header(model=place, weights=weights, dim=dim, names=self.names)
+            create(self.path, header)
             self.folder = IndexFolder(self.path, write=True)
         if self._new or self._images or self._removed:
             vectors = [vector for _, vector in self._new.values()]
@@ -152,7 +169,7 @@ class IndexWriter:
     def _add(self, waiting: Sequence[_Image]) -> None:
         """Read images, and embed the contents that the index does not know."""
         found: list[tuple[_Image, str]] = []
-        unknown: dict[str, bytes | ImageContent] = {}
+        unknown: dict[str, tuple[bytes | ImageContent, str]] = {}  # with the words of its name
         for image, known in zip(waiting, in_threads(_Image.read, waiting), strict=True):
             if isinstance(known, str):
                 self._refuse(image, known)
@@ -160,7 +177,7 @@ class IndexWriter:
             sha256, content = known
             found.append((image, sha256))
             if self._row_of(sha256) is None:
-                unknown[sha256] = content
+                unknown[sha256] = content, image.words
         reasons = self._embed(unknown)
         for image, sha256 in found:
             row = self._row_of(sha256)
@@ -185,7 +202,8 @@ class IndexWriter:
         if before and state and before.state == state and not self.reread:
             self._put(now._replace(row=before.row), before)
             return None
-        return _Image(images, index, now, before)
+        words = (label or words_of(name)) if self.names else ""
+        return _Image(images, index, now, before, words)
 
     def _put(self, now: IndexedImage, before: IndexedImage | None) -> None:
         """Let an image of the index be so from now on."""
@@ -227,21 +245,22 @@ class IndexWriter:
 
     # --- The model ------------------------------------------------------------------------------
 
-    def _embed(self, contents: dict[str, bytes | ImageContent]) -> dict[str, str]:
+    def _embed(self, contents: dict[str, tuple[bytes | ImageContent, str]]) -> dict[str, str]:
         """Give contents their vectors and rows; return the reasons why some have none."""
         reasons: dict[str, str] = {}
-        decoded: dict[str, ImageContent] = {}
+        decoded: dict[str, tuple[ImageContent, str]] = {}
         pixels = 0
         waiting = list(contents.items())
         threads = torch.get_num_threads()
         step = 1 if threads == 1 else DECODED * threads
         for first in range(0, len(waiting), step):
             part = dict(waiting[first : first + step])
-            for sha256, image in zip(part, in_threads(_decode, [*part.values()]), strict=True):
+            images = in_threads(_decode, [image for image, _ in part.values()])
+            for (sha256, (_, words)), image in zip(part.items(), images, strict=True):
                 if isinstance(image, str):
                     reasons[sha256] = image
                 else:
-                    decoded[sha256] = image
+                    decoded[sha256] = image, words
                     pixels += image.size if isinstance(image, np.ndarray) else math.prod(image.size)
             if decoded and (pixels > PIXELS or first + step >= len(waiting)):
                 vectors = self._vectors_of([*decoded.values()])
@@ -255,15 +274,22 @@ class IndexWriter:
                 decoded, pixels = {}, 0
         return reasons
 
-    def _vectors_of(self, images: list[ImageContent]) -> list[np.ndarray | str]:
-        """Embed images; of one that the model cannot take return the reason."""
+    def _vectors_of(self, images: list[tuple[ImageContent, str]]) -> list[np.ndarray | str]:
+        """Embed images and words; of those that the model cannot take return the reason."""
+        named = [words for _, words in images if words]
         try:
-            vectors = self.embedder.embed_images(images)
+            vectors = self.embedder.embed_images([image for image, _ in images])
+            texts = self.embedder.embed_texts(named) if named else None
         except DataError as error:
             if len(images) > 1:
                 return [vector for image in images for vector in self._vectors_of([image])]
             return [error.reason if isinstance(error, UnreadableError) else str(error).rstrip(".")]
         check_vectors(vectors, (len(images), self._dim), self.embedder)
+        if texts is not None:
+            check_vectors(texts, (len(named), vectors.shape[1]), self.embedder)
+            vectors = vectors.copy()
+            vectors[[bool(words) for _, words in images]] += texts
+            vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         return [
             vector if np.isfinite(vector).all() else "the model's vector of it is not finite"
             for vector in vectors

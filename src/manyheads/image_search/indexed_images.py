@@ -2,19 +2,23 @@
 
 import hashlib
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
-from manyheads.data.images.image_file import ImageContent, is_image
+from manyheads.data.images.image_file import SUFFIXES, ImageContent, is_image
 from manyheads.data.images.image_set import ImageSet, read_files
 from manyheads.data.text.rows import HUB
 from manyheads.errors import DataError, NotFoundError
 from manyheads.project.paths import data_root, here
 from manyheads.recipe_data.image_data import ImageData, LabelledImageData
 from manyheads.recipe_data.image_splits import find_images
+
+# Words in lower case, in capitals or with one capital first, of scripts without case, and numbers.
+WORD = re.compile(r"[^\W\d_A-Z]+|[A-Z]+(?![^\W\d_A-Z])|[A-Z][^\W\d_A-Z]*|\d+")
 
 
 def gather(
@@ -69,6 +73,21 @@ def sha256_of(content: bytes | ImageContent) -> str:
     digest = hashlib.sha256(f"{kind} {values.shape}\n".encode())
     digest.update(values.tobytes())
     return digest.hexdigest()
+
+
+def words_of(name: str) -> str:
+    """Return the words of an image's name; none if it is no file, or has no word.
+
+    Examples:
+        >>> words_of("icons/arrow-upLeft_2.png"), words_of("a.tar: cats/cat.jpg")
+        ('arrow up Left 2', 'cat')
+        >>> words_of("a.parquet, row 3"), words_of("0001.png")
+        ('', '')
+    """
+    path = Path(name)
+    if path.suffix.lower() not in SUFFIXES or not (words := WORD.findall(path.stem)):
+        return ""
+    return " ".join(words) if any(word.isalpha() for word in words) else ""
 
 
 def is_gone(file: str) -> bool:

@@ -7,6 +7,7 @@ eigenvectors of the training set, norms have scales, and the head a bias and no 
 import math
 from dataclasses import dataclass
 from itertools import pairwise, starmap
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -77,6 +78,8 @@ class PatchConvolution(Convolution):
 
 class HalvingGroup(nn.Module):
     """A convolution, a pool, and a second convolution, each with batch norm and GELU."""
+
+    muon_layers: ClassVar[type[nn.Module]] = Convolution
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()

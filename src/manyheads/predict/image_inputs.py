@@ -13,6 +13,7 @@ from manyheads.data.images.image_file import ImageContent, naming, open_image
 from manyheads.data.images.image_set import Preprocessing
 from manyheads.errors import ManyheadsError, UsageError
 from manyheads.predict.base_predictor import Predictor
+from manyheads.project.domain import stored_image_domain
 from manyheads.project.folder import ModelFolder
 
 ImageInput = str | Path | ImageContent
@@ -90,6 +91,7 @@ class ImagePredictor(Predictor):
     def __init__(self, folder: ModelFolder, options: LoadOptions = LoadOptions()) -> None:
         super().__init__(folder, options)
         self.preprocessing = self.image_input(folder)
+        self.image_domain = stored_image_domain(folder)  # what is usual for its images
         if (size := options.image_size) is not None:
             self.preprocessing = replace(self.preprocessing, height=size[0], width=size[1])
 

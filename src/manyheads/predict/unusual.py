@@ -116,14 +116,14 @@ def unsure_of_text(model: str, translation: Translation) -> str | None:
     )
 
 
-def unsure_of_class(model: str, label: str, probability: float) -> tuple[str, ...] | None:
+def unsure_of_class(model: str, label: str, probability: float) -> str | None:
     """Say that no class is probable; None if one is."""
     if probability >= UNSURE_CLASS:
         return None
     return (
         f"{model} is unsure: the most probable class, {label}, has a probability of "
         f"{probability:.0%}. An image of something else gets one of its classes, too. Check the "
-        "answer.",
+        "answer."
     )
 
 

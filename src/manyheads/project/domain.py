@@ -1,4 +1,4 @@
-"""What is usual for a translator's texts and outputs, as manyheads.json has it."""
+"""What is usual for a model: a translator's texts and outputs, or images; from manyheads.json."""
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -38,3 +38,27 @@ def stored_domain(folder: ModelFolder) -> Domain | None:
 def store_domain(folder: ModelFolder, domain: Domain) -> None:
     """Keep the limits with their model."""
     store_entry(folder, "domain", domain.model_dump())
+
+
+class ImageDomain(BaseModel):
+    """The entry about images: between which limits nearly all training images are.
+
+    What is measured, and its units, are those of `ImageMeasures`.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    data: str
+    images: int
+    limits: dict[str, tuple[float, float]]
+
+
+def stored_image_domain(folder: ModelFolder) -> ImageDomain | None:
+    """Read the limits on images; None if they were not measured."""
+    again = f"Remove the entry; evaluating {folder.path} sets it anew."
+    return stored_entry(folder, "image_domain", ImageDomain, again)
+
+
+def store_image_domain(folder: ModelFolder, domain: ImageDomain) -> None:
+    """Keep the limits on images with their model."""
+    store_entry(folder, "image_domain", domain.model_dump(mode="json"))

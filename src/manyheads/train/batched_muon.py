@@ -1,12 +1,16 @@
 """Muon (Jordan et al. 2024) with all matrices of one shape in one product."""
 
 from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from manyheads.train.device import multiplies_bf16
+
+QUINTIC = (3.4445, -4.7750, 2.0315)
 
 
 def orthogonalized(
@@ -31,11 +35,18 @@ def orthogonalized(
     return y.mT if tall else y
 
 
-class Muon(torch.optim.Muon):
-    """torch's Muon, settings and state included; a Transformer's many matrices have few shapes.
+class Muon(torch.optim.Optimizer):
+    """torch's Muon, which takes matrices alone, for filters of convolutions, too.
 
-    A GPU takes longer to be told of forty small products than to compute them.
+    A filter is a row of a matrix, all that it sees its columns (Jordan et al. 2024). A
+    Transformer's many matrices have few shapes, and a GPU takes longer to be told of forty small
+    products than to compute them.
     """
+
+    def __init__(self, params: Iterable[Any], *, lr: float, weight_decay: float) -> None:
+        """Take groups of parameters of two dimensions and more; the other settings are torch's."""
+        settings = {"momentum": 0.95, "ns_coefficients": QUINTIC, "ns_steps": 5, "eps": 1e-7}
+        super().__init__(params, {"lr": lr, "weight_decay": weight_decay, **settings})
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
@@ -53,8 +64,10 @@ class Muon(torch.optim.Muon):
                 momenta = [self.state[p]["momentum_buffer"] for p in matrices]
                 torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
                 directions = torch._foreach_lerp(gradients, momenta, group["momentum"])
-                steps = orthogonalized(torch.stack(directions), *settings).to(matrices[0].dtype)
+                stacked = torch.stack(directions).flatten(2)
+                steps = orthogonalized(stacked, *settings).to(matrices[0].dtype)
                 torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
                 # As large as a step of AdamW (Liu et al. 2025, equation 4).
-                rate = group["lr"] * 0.2 * max(shape) ** 0.5
-                torch._foreach_add_(matrices, list(steps), alpha=-rate)
+                rate = group["lr"] * 0.2 * max(stacked.shape[1:]) ** 0.5
+                moved = list(steps.reshape(-1, *shape))
+                torch._foreach_add_(matrices, moved, alpha=-rate)

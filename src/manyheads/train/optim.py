@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from manyheads.errors import TrainingError
-from manyheads.nn.blocks.block import AttentionBlock
 from manyheads.train.batched_muon import Muon
 from manyheads.train.layer_groups import depths
 from manyheads.train.train_config import TrainConfig
@@ -73,7 +72,7 @@ def _groups(
 def muon(
     model: nn.Module, parameters: Mapping[str, nn.Parameter], config: TrainConfig
 ) -> "Together":
-    """Build Muon (Jordan et al. 2024) for the blocks' linear layers, AdamW for everything else.
+    """Build Muon (Jordan et al. 2024) for the layers that blocks name, AdamW for everything else.
 
     Muon orthogonalises the momentum of a matrix, so that no few directions dominate a step.
     Embeddings and output layers, with rows for rare words, train better with AdamW. Muon's steps
@@ -82,22 +81,22 @@ def muon(
     inside = {
         id(layer.weight)
         for block in model.modules()
-        if isinstance(block, AttentionBlock)
+        if (kind := getattr(block, "muon_layers", None)) is not None
         for layer in block.modules()
-        if isinstance(layer, nn.Linear)
+        if isinstance(layer, kind)
     }
     matrices = {name: p for name, p in parameters.items() if id(p) in inside}
     if not matrices:
         raise TrainingError(
-            "train.muon = true: Muon trains the matrices of Transformer blocks, but "
-            f"{type(model).__name__} has none to train. Use AdamW: train.muon=false."
+            "train.muon = true: Muon trains the matrices of Transformer blocks and the "
+            f"filters of airbench, but {type(model).__name__} has none to train. Use AdamW: "
+            "train.muon=false."
         )
     return Together(
         Muon(
             [group for group in _groups(model, matrices, config) if group["params"]],
             lr=config.learning_rate,
             weight_decay=config.weight_decay,
-            adjust_lr_fn="match_rms_adamw",
         ),
         adamw(model, {n: p for n, p in parameters.items() if n not in matrices}, config),
     )

@@ -18,13 +18,14 @@ ResidualFactory = Callable[[], PostNorm | PreNorm]
 
 
 class AttentionBlock(nn.Module):
-    """A layer of attention and feed-forward: Muon (train/optim.py) trains the matrices in it.
+    """A layer of attention and feed-forward: Muon (train/optim.py) trains its `muon_layers`.
 
     A module with `forward_methods` is a block to `train/model_wrapping.py`: these methods, and
     `forward`, are called from outside and compute with its parameters.
     """
 
     forward_methods: ClassVar[tuple[str, ...]] = ("prefill", "step", "project")
+    muon_layers: ClassVar[type[nn.Module]] = nn.Linear
 
     attention: Any
 

@@ -15,6 +15,7 @@ from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.pixels import Pixels
 from manyheads.engines.engine_parity import Parity
 from manyheads.generation.special_ids import special_ids
+from manyheads.measure.image_limits import keep_image_limits
 from manyheads.measure.outputs import OutputRow, image_of, sentence_scores
 from manyheads.measure.parity_inputs import compare_engines, images_to_compare
 from manyheads.measure.score import ROWS, Line, heading, refuse_report, scored
@@ -46,13 +47,9 @@ def evaluate(predictor: Captioner, request: EvaluateRequest) -> Line:
     recipe = cast(CaptionRecipe, predictor.folder.recipe)
     captions, head = captions_to_measure(recipe, request)
     right = references(captions)
-    outputs = caption(
-        predictor.model,
-        predictor.tokenizer,
-        Pixels(captions.images, predictor.preprocessing),
-        list(right),
-        predictor.decode,
-    )
+    pixels = Pixels(captions.images, predictor.preprocessing)
+    keep_image_limits(predictor, request, lambda: captioned_split("train", recipe).images)
+    outputs = caption(predictor.model, predictor.tokenizer, pixels, list(right), predictor.decode)
     texts = [best.text for best, *_ in outputs]
     names = [without_root(name, recipe.data.root) for name in captions.images.names]
     wrong = [

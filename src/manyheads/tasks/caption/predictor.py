@@ -1,6 +1,6 @@
 """Captioners: a stored model that writes texts for images, called with images or their paths."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, overload
 
 import torch
@@ -16,6 +16,7 @@ from manyheads.predict.base_predictor import text_positions
 from manyheads.predict.image_inputs import AnImage, ImageInput, ImagePredictor, answer_images
 from manyheads.predict.text_reader import check_seed
 from manyheads.predict.unusual import unsure_of_text
+from manyheads.predict.unusual_images import unlike
 from manyheads.project.folder import ModelFolder
 from manyheads.project.sentencepiece_files import SHARED
 from manyheads.tasks.caption.task import caption
@@ -133,8 +134,9 @@ class Captioner(ImagePredictor):
         language = self.known(request.language or "")
         options, searched = request.decode(self.decode), not request.samples
 
-        def write(pixels: Sequence[Tensor]) -> list[list[Translation]]:
-            return self.caption(
+        def write(pixels: Sequence[Tensor]) -> Iterable[tuple[list[Translation], str | None]]:
+            strange = unlike(self.folder.name, pixels, self.image_domain)
+            written = self.caption(
                 pixels,
                 language,
                 n_best=request.n_best,
@@ -142,9 +144,11 @@ class Captioner(ImagePredictor):
                 seed=request.seed,
                 details=request.probabilities,
             )
+            return zip(written, strange, strict=True)
 
-        def answer(path: str, written: Sequence[Translation]) -> CaptionAnswer:
-            notes = []
+        def answer(path: str, found: tuple[Sequence[Translation], str | None]) -> CaptionAnswer:
+            written, strange = found
+            notes = [strange] if strange else []
             # What is drawn may be improbable.
             if searched and (unsure := unsure_of_text(self.folder.name, written[0])):
                 notes.append(unsure)

@@ -21,10 +21,12 @@ from manyheads.engines.engine_parity import Parity
 from manyheads.errors import UsageError
 from manyheads.measure.bootstrap import Interval
 from manyheads.measure.head_worth import Scorer
+from manyheads.measure.image_limits import keep_image_limits
 from manyheads.measure.outputs import OutputRow, image_of
 from manyheads.measure.parity_inputs import compare_engines, images_to_compare, relative_difference
 from manyheads.measure.score import ROWS, images_to_measure, refuse_report, scored
 from manyheads.measure.text_metrics import Score, Statistics
+from manyheads.recipe_data.image_splits import image_split
 from manyheads.tasks.classify.class_metrics import (
     BINS,
     bootstrap,
@@ -56,10 +58,9 @@ class Measured:
     logits: Tensor  # (image, class)
 
 
-def measure(classifier: Classifier, images: ImageSet, *, mirrored: bool = False) -> Measured:
+def measure(classifier: Classifier, pixels: Pixels, *, mirrored: bool = False) -> Measured:
     """Measure a classifier on images whose classes are numbered as it numbers them."""
-    pixels = Pixels(images, classifier.preprocessing)
-    logits = predict_all_logits(classifier.model, pixels, mirrored=mirrored)
+    images, logits = pixels.images, predict_all_logits(classifier.model, pixels, mirrored=mirrored)
     measured = _several(logits, images) if images.multi_label else _single(logits, images)
     details = {"images": len(images)} | measured.details
     details |= {"left_out": len(lost)} if (lost := images.left_out) else {}
@@ -163,9 +164,12 @@ def draw(line: dict[str, Any], folder: Path) -> list[Path]:
 def evaluate(predictor: Classifier, request: EvaluateRequest) -> dict[str, Any]:
     """Score classes: accuracy and calibration, or average precision of several labels."""
     refuse_report(predictor.folder.name, request, classifies=True)
-    images, head = images_to_measure(cast(ClassifyRecipe, predictor.folder.recipe), request)
+    recipe = cast(ClassifyRecipe, predictor.folder.recipe)
+    images, head = images_to_measure(recipe, request)
     images = images.relabel(predictor.labels)
-    measured = measure(predictor, images, mirrored=request.mirrored)
+    pixels = Pixels(images, predictor.preprocessing)
+    measured = measure(predictor, pixels, mirrored=request.mirrored)
+    keep_image_limits(predictor, request, partial(image_split, "train", recipe))
     if request.mirrored:  # another measure of the same data, wherever scores are listed
         head |= {"data": f"{head['data']}, mirrored", "mirrored": True}
     rows = {ROWS: list(_rows(measured.logits, images))} if request.outputs is not None else {}

@@ -12,6 +12,7 @@ from manyheads.errors import UsageError
 from manyheads.predict.base_predictor import OutputClasses
 from manyheads.predict.image_inputs import AnImage, ImageInput, ImagePredictor, answer_images
 from manyheads.predict.unusual import unsure_of_class
+from manyheads.predict.unusual_images import unlike
 from manyheads.project.folder import ModelFolder
 
 
@@ -58,16 +59,22 @@ class Classifier(ImagePredictor):
         return answer_images(
             request.images,
             self.pixels,
-            lambda pixels: self.guesses(torch.stack(pixels), top=request.top),
+            lambda pixels: zip(
+                self.guesses(torch.stack(pixels), top=request.top),
+                unlike(self.folder.name, pixels, self.image_domain),
+                strict=True,
+            ),
             self._answer,
             ClassifyAnswer,
         )
 
-    def _answer(self, path: str, predictions: Sequence[Prediction]) -> ClassifyAnswer:
+    def _answer(self, path: str, found: tuple[Sequence[Prediction], str | None]) -> ClassifyAnswer:
+        predictions, strange = found
         classes = tuple(ClassProbability(**each._asdict()) for each in predictions)
         # Where several classes may apply, none may.
-        notes = None if self.multi_label else unsure_of_class(self.folder.name, *predictions[0])
-        return ClassifyAnswer(path=path, classes=classes, notes=notes)
+        unsure = None if self.multi_label else unsure_of_class(self.folder.name, *predictions[0])
+        notes = tuple(filter(None, (unsure, strange)))
+        return ClassifyAnswer(path=path, classes=classes, notes=notes or None)
 
     def classify(
         self, images: list[AnImage] | tuple[AnImage, ...], *, top: int = 5

@@ -16,6 +16,7 @@ from manyheads.data.images.image_set import ImageSet
 from manyheads.data.images.pixels import Pixels
 from manyheads.engines.engine_parity import Parity
 from manyheads.errors import DataError
+from manyheads.measure.image_limits import keep_image_limits
 from manyheads.measure.outputs import OutputRow, image_of
 from manyheads.measure.parity_inputs import compare_engines, images_to_compare, relative_difference
 from manyheads.measure.score import ROWS, Line, heading, refuse_report, scored
@@ -101,6 +102,7 @@ def evaluate(predictor: Matcher, request: EvaluateRequest) -> Line:
     asked, among, head = matches_to_measure(recipe, request)
     texts, model = queries(asked), predictor.model
     own = vectors = image_vectors(model, Pixels(asked.images, predictor.preprocessing))
+    keep_image_limits(predictor, request, lambda: captioned_split("train", recipe).images)
     if among is not None:
         others = image_vectors(model, Pixels(among.images, predictor.preprocessing))
         vectors, texts = _joined(vectors, others, texts, queries(among))

@@ -15,10 +15,12 @@ from manyheads.predict.base_predictor import text_positions
 from manyheads.predict.image_inputs import ImageInput, ImagePredictor, answer_images
 from manyheads.predict.text_reader import check_texts
 from manyheads.predict.unusual import unsure_of_class
+from manyheads.predict.unusual_images import unlike
 from manyheads.project.folder import ModelFolder
 from manyheads.tasks.match.task import embed_texts, image_tower
 
 AT_ONCE = 256  # images in memory
+OTHER = "CLIP is for images of all kinds: hf:openai/clip-vit-base-patch32."
 
 
 class Matcher(ImagePredictor):
@@ -102,7 +104,8 @@ class Matcher(ImagePredictor):
         model: Any = self.model
         most = min(request.top, len(classes))
 
-        def answer(path: str, image: np.ndarray) -> ClassifyAnswer:
+        def answer(path: str, read: tuple[np.ndarray, str | None]) -> ClassifyAnswer:
+            image, strange = read
             with torch.inference_mode():
                 vector = torch.from_numpy(image).to(device)
                 scores = model.scores(vector, torch.from_numpy(vectors).to(device))[0]
@@ -112,13 +115,18 @@ class Matcher(ImagePredictor):
                 ClassProbability(label=classes[number], probability=value)
                 for value, number in zip(values, order, strict=True)
             )
-            notes = unsure_of_class(self.folder.name, best[0].label, best[0].probability)
-            return ClassifyAnswer(path=path, classes=best, notes=notes)
+            unsure = unsure_of_class(self.folder.name, best[0].label, best[0].probability)
+            notes = tuple(filter(None, (unsure, strange and f"{strange} {OTHER}")))
+            return ClassifyAnswer(path=path, classes=best, notes=notes or None)
 
         return answer_images(
             request.images,
             self.pixels,
-            lambda pixels: [self.embed_pixels([each]) for each in pixels],
+            lambda pixels: zip(
+                (self.embed_pixels([each]) for each in pixels),
+                unlike(self.folder.name, pixels, self.image_domain),
+                strict=True,
+            ),
             answer,
             ClassifyAnswer,
         )
