@@ -32,19 +32,27 @@ OTHERS = 100  # texts of another model's validation data
 
 
 def main() -> None:
-    """Translate the validation split of each, and store the limits in manyheads.json."""
+    """Set the limits of those that are named, or of all."""
     every = [*map(manyheads.load, sorted(shipped("pretrained")))]
     chosen = [model for model in every if not sys.argv[1:] or model.folder.name in sys.argv[1:]]
-    models = [model for model in every if isinstance(model, Translator)]
-    for model in chosen:
-        if isinstance(model, Classifier | Matcher | Captioner):
-            data: Any = model.folder.recipe.data
-            domain = image_domain(Pixels(_images(model), model.preprocessing), data.train)
-            assert domain is not None
-            store_image_domain(model.folder, domain)
-            print(f"{model.folder.name}: {domain}", flush=True)
-        if not isinstance(model, Translator):
-            continue
+    of_images([each for each in chosen if isinstance(each, Classifier | Matcher | Captioner)])
+    translators = [[e for e in some if isinstance(e, Translator)] for some in (chosen, every)]
+    of_texts(*translators)
+
+
+def of_images(models: list[Classifier | Matcher | Captioner]) -> None:
+    """Measure training images of each, and store the limits in manyheads.json."""
+    for model in models:
+        data: Any = model.folder.recipe.data
+        domain = image_domain(Pixels(_images(model), model.preprocessing), data.train)
+        assert domain is not None
+        store_image_domain(model.folder, domain)
+        print(f"{model.folder.name}: {domain}", flush=True)
+
+
+def of_texts(models: list[Translator], others: list[Translator]) -> None:
+    """Translate the validation split of each, store the limits, and test them on others'."""
+    for model in models:
         own = _valid(model)
         found = [best for best, *_ in model.translate(own.source)]
         model.domain = set_domain(model, own, found, own.origin)
@@ -52,7 +60,7 @@ def main() -> None:
         store_domain(model.folder, model.domain)
         share = unusual_share(model, own, found)
         print(f"{model.folder.name}: {share:.2f}% unusual, {model.domain}", flush=True)
-        for other in map(_valid, models):
+        for other in map(_valid, others):
             if other.hashes != own.hashes:
                 texts = other.source[:: len(other) // OTHERS][:OTHERS]
                 some = Corpus(texts, texts, origin=other.origin, hashes=other.hashes)

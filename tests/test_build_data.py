@@ -22,7 +22,7 @@ from PIL import Image
 
 from manyheads.data.text.public_corpora import public_corpora
 from scripts.data import __main__ as command
-from scripts.data import cifar10, emoji, enko, icons, rows, tatoeba
+from scripts.data import cifar10, emoji, enko, icons, rows, tatoeba, words
 from scripts.data.rows import in_order, key, listed, write_list
 from scripts.data.sources import SourceError, Sources
 
@@ -51,8 +51,8 @@ def commit(folder: Path, **files: str | bytes) -> str:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode() if isinstance(content, str) else content)
     git = ["git", "-C", str(folder), "-c", "user.name=A", "-c", "user.email=a@b.c"]
-    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "All"]):
-        subprocess.run([*git, *words], check=True)
+    for step in (["init", "-q"], ["add", "."], ["commit", "-qm", "All"]):
+        subprocess.run([*git, *step], check=True)
     done = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
     return done.stdout.strip()
 
@@ -365,6 +365,36 @@ def test_enko(
         "jhe_dev.tsv": "A cow.\t소.\n",
         "ntrex.tsv": "News\t소식\n",
     }
+
+
+def test_words(sources: Sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short meanings without articles and brackets, once each; names of emoji to train on."""
+    tail = "joe\t\\N\t\\N\tB\t1\t\\N"
+    rows = [
+        f"1\t당근\t\\N\tA carrot\t1\t{tail}",
+        f"2\t가다\t\\N\tTo go, to leave (for good)\t2\t{tail}",
+        f"3\t일본\t\\N\tJapan\t7\t{tail}",
+        f"4\t꼼꼼하다\t\\N\tvery careful in a very detailed manner\t4\t{tail}",
+        f"5\t베이징(북경)\t\\N\tBeijing\t7\t{tail}",
+        f"6\t당근\t\\N\tthe carrot\t1\t{tail}",
+        "COPY m_korean FROM stdin;",
+    ]
+    found = commit(tmp_path / "kengdic", **{"ezcorean_6000.sql": "\ufeff" + "\n".join(rows)})
+    monkeypatch.setattr(words, "DICTIONARY", (tmp_path / "kengdic").as_uri())
+    monkeypatch.setattr(words, "DICTIONARY_COMMIT", found)
+    (tmp_path / "emoji").mkdir()
+    names = ["pear", "eye", "pear: dark skin tone", "family: boy"]
+    table = {"name_en": names, "name_ko": ["배", "눈", "배", "가족"]}
+    splits = {"split": ["train", "test_unseen", "train", "train"]}
+    pq.write_table(pa.table(table | splits), tmp_path / words.EMOJI)
+    (path,) = words.build(sources, tmp_path)
+    assert path.read_text("utf-8").splitlines() == [
+        "carrot\t당근",
+        "go\t가다",
+        "leave\t가다",
+        "Japan\t일본",
+        "pear\t배",
+    ]
 
 
 # --- The command --------------------------------------------------------------------------------

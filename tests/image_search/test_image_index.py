@@ -33,6 +33,7 @@ from manyheads.errors import (
 from manyheads.image_search import index_folder
 from manyheads.image_search import index_writer as writer
 from manyheads.image_search.index_folder import IndexFolder
+from manyheads.image_search.indexed_images import words_of
 from manyheads.project.lock import locked
 from manyheads.tasks.classify.predictor import Classifier
 from tests import digit_search
@@ -197,25 +198,56 @@ def test_names_count_as_well(tmp_path: Path, old: None) -> None:
     assert counts(index("digits", names=True)) == {"unchanged": 40}
 
 
-def test_labels_are_names(tmp_path: Path) -> None:
+def test_labels_are_names(tmp_path: Path, old: None) -> None:
     """Of rows; an image with another label has another vector, and without one its own."""
     paths = write_digits(tmp_path / "digits", 3)
-    table(tmp_path / "t.parquet", [paths[0]] * 3, name=["seven", "two", ""])
-    assert index("t.parquet", label_column="name", names=True).embedded == 3
+    table(tmp_path / "t.parquet", [paths[0]] * 2, name=["seven", "two"])
+    assert index("t.parquet", label_column="name", names=True).embedded == 2
     for word in ("seven", "two"):
         assert manyheads.search(word, index="i", top=1)[0].label == word
-    assert manyheads.search(paths[0], index="i", top=1)[0].label == ""
-    assert counts(index("t.parquet")) == {"unchanged": 1, "changed": 2}
+    assert counts(index("t.parquet")) == {"changed": 2, "embedded": 1}
+    # Of a table of paths, whose files have not changed.
+    for word in ("seven", "two"):
+        (tmp_path / "l.csv").write_text(f"image,name\n{paths[1]},{word}\n")
+        index("l.csv", label_column="name", names=True, out="j")
+        with ImageIndex("j") as opened:
+            image, text = (
+                opened.embedder.embed_images([paths[1]]),
+                opened.embedder.embed_texts([word]),
+            )
+            cosine = float((image[0] + text[0]) @ text[0] / np.linalg.norm(image[0] + text[0]))
+            assert opened.search(word, top=1)[0].score == pytest.approx(cosine, abs=1e-6)
 
 
 def test_an_index_without_names_stays_so(tmp_path: Path) -> None:
     """Its vectors would be of two kinds."""
     write_digits(tmp_path / "digits", 3)
     index("digits")
+    assert json.loads(Path("i/index.json").read_text())["format_version"] == 1
     before = content(Path("i"))
     with pytest.raises(UsageError, match=r"The index i was made without names\. Leave `names` out"):
         index("digits", names=True)
     assert content(Path("i")) == before
+    index("digits", names=True, out="j")  # which earlier versions would mix
+    assert json.loads(Path("j/index.json").read_text())["format_version"] == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("GRÖSSE.png", "GRÖSSE"),
+        ("nackterFuß-links.webp", "nackter Fuß links"),
+        ("cafe\u0301.jpg", "café"),  # as macOS writes it
+        ("हिन्दी.png", "हिन्दी"),
+        ("don't_stop(2).gif", "don't stop 2"),
+        ("bad\udcff.png", "bad"),
+        ("2024-01-02.jpg", ""),
+        ("cat", ""),
+    ],
+)
+def test_words_of_names(name: str, words: str) -> None:
+    """Of any script and file system; a date is none."""
+    assert words_of(name) == words
 
 
 # --- Keeping an index up to date ----------------------------------------------------------------

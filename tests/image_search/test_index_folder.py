@@ -189,7 +189,7 @@ def header(**changes: object) -> Callable[[Path], object]:
         (write("index.json", '{"format_version": 1}'), "index.json, model: Field required"),
         (write("index.json", "{"), r"index.json cannot be read: .* Copy the folder again"),
         (write("index.json", "[]"), "index.json has format_version None"),
-        (header(format_version=FORMAT_VERSION + 1), r"has format_version 2; .* Update Manyheads"),
+        (header(format_version=FORMAT_VERSION + 1), r"has format_version 3; .* Update Manyheads"),
         (header(format_version=True), "index.json has format_version True"),
     ],
 )

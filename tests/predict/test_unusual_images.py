@@ -14,7 +14,7 @@ import manyheads
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.data.images.digits import read_digits
 from manyheads.data.images.pixels import Pixels
-from manyheads.errors import FolderError
+from manyheads.errors import DataError, FolderError, OutputError
 from manyheads.measure.image_limits import LEAST, image_domain
 from manyheads.predict.unusual_images import ImageMeasures, measure_images, unlike
 from manyheads.project.domain import ImageDomain, stored_image_domain
@@ -60,12 +60,17 @@ def test_limits_hold_for_their_own_images_and_not_for_others() -> None:
     grey, white = (torch.full((1, 8, 8), value, dtype=torch.uint8) for value in (25, 255))
     notes = list(unlike("m", [white], light))
     assert notes == [
-        "the image is unlike what m learned to recognise: the mean brightness is 255, of its 9 "
-        "training images 20 to 30. Check the answer."
+        "the image is unlike what m learned to recognise: the mean brightness is 255, in nearly "
+        "all of its training images it is 20 to 30. Check the answer."
     ]
     (note,) = unlike("m", [grey], light)  # its brightness is usual
     assert note is not None
-    assert "neighbouring pixels that are alike (percent) is 100, of its 9" in note
+    assert (
+        "that are alike (percent) is 100, in nearly all of its training images it is 0 to 99"
+        in note
+    )
+    nothing = ImageDomain(data="d", images=9, limits={"else": (0.0, 0.0)})  # of a later version
+    assert list(unlike("m", [white], nothing)) == [None]
 
 
 def test_classifiers_and_captioners_tell(tmp_path: Path) -> None:
@@ -108,14 +113,35 @@ def test_limits_are_set_by_an_evaluation_and_kept(tmp_path: Path) -> None:
     path.write_text(json.dumps(manifest), encoding="utf-8")
     model = manyheads.load(own, Classifier)
     assert model.image_domain is None
-    evaluate(model, EvaluateRequest(split="test", final=True))
+    evaluate(model, EvaluateRequest(data="digits", limit=20))
     assert stored_image_domain(model.folder) is None
     evaluate(model, EvaluateRequest(limit=20))
     assert shipped.image_domain is not None
     again = manyheads.load(own, Classifier).image_domain
     assert again is not None
     assert again.limits == shipped.image_domain.limits
+    assert manyheads.load(own, Classifier, image_size=(8, 8)).image_domain is None
     manifest = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps(manifest | {"image_domain": {"data": 3}}), encoding="utf-8")
     with pytest.raises(FolderError, match=r"manyheads\.json, image_domain\.data"):
         manyheads.load(own)
+
+
+def test_an_evaluation_does_not_fail_for_the_limits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where the folder cannot be written, or a training image is damaged: said, and measured."""
+    pytest.importorskip("sklearn")
+    own = shutil.copytree(manyheads.load("digits").folder.path, tmp_path / "own")
+    path = own / "manyheads.json"
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    del manifest["image_domain"]
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+    for error in (OutputError("no space"), DataError("damaged")):
+
+        def refuse(*_: Any, error: Exception = error) -> None:
+            raise error
+
+        monkeypatch.setattr("manyheads.measure.image_limits.store_image_domain", refuse)
+        assert evaluate(manyheads.load(own, Classifier), EvaluateRequest(limit=20))["value"] > 90
+        assert f"was not stored with the model: {error}" in caplog.text

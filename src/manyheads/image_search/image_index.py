@@ -208,7 +208,7 @@ def index(
     """Make an index of images, or bring one up to date.
 
     Images that are in the index and have not changed are left alone; of a file that was moved or
-    copied the vector is used again. What is done is saved about once a second.
+    copied the vector is used again, unless names count. What is done is saved about once a second.
 
     Args:
         images: images, folders of images at any depth, tables (.csv, .tsv, .jsonl), .parquet or

@@ -16,6 +16,7 @@ from manyheads.data.images.image_set import ImageSet, in_threads
 from manyheads.errors import DataError, ManyheadsError, UnreadableError, UsageError
 from manyheads.image_search.embedder import Embedder, check_vectors, place_of
 from manyheads.image_search.index_folder import (
+    FORMAT_VERSION,
     Header,
     IndexedImage,
     IndexFolder,
@@ -42,7 +43,6 @@ class _Image:
     index: int
     now: IndexedImage  # as it will be in the index, but for its row
     before: IndexedImage | None  # as it is in the index
-
     words: str  # of its name, if they count
 
     def read(self) -> tuple[str, bytes | ImageContent] | str:
@@ -150,7 +150,10 @@ class IndexWriter:
             if (dim := self._dim) is None:
                 return
             place, weights = place_of(self.embedder), self.embedder.folder.weights_hash
-            header = Header(model=place, weights=weights, dim=dim, names=self.names)
+            version = FORMAT_VERSION if self.names else FORMAT_VERSION - 1
+            header = Header(
+                format_version=version, model=place, weights=weights, dim=dim, names=self.names
+            )
             create(self.path, header)
             self.folder = IndexFolder(self.path, write=True)
         if self._new or self._images or self._removed:
@@ -199,7 +202,8 @@ class IndexWriter:
         state = state_of(name, time.time_ns()) if own else None
         now = IndexedImage(name, file, row=-1, label=label, state=state)
         before = None if self.folder is None else self.folder.image(name)
-        if before and state and before.state == state and not self.reread:
+        same = before is not None and not (self.names and before.label != label)
+        if before and same and state and before.state == state and not self.reread:
             self._put(now._replace(row=before.row), before)
             return None
         words = (label or words_of(name)) if self.names else ""
@@ -287,9 +291,9 @@ class IndexWriter:
         check_vectors(vectors, (len(images), self._dim), self.embedder)
         if texts is not None:
             check_vectors(texts, (len(named), vectors.shape[1]), self.embedder)
+            means = vectors[(rows := [bool(words) for _, words in images])] + texts
             vectors = vectors.copy()
-            vectors[[bool(words) for _, words in images]] += texts
-            vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+            vectors[rows] = means / np.linalg.norm(means, axis=1, keepdims=True)
         return [
             vector if np.isfinite(vector).all() else "the model's vector of it is not finite"
             for vector in vectors

@@ -4,7 +4,9 @@ import hashlib
 import os
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
+from unicodedata import normalize
 
 import numpy as np
 from PIL import Image
@@ -17,8 +19,7 @@ from manyheads.project.paths import data_root, here
 from manyheads.recipe_data.image_data import ImageData, LabelledImageData
 from manyheads.recipe_data.image_splits import find_images
 
-# Words in lower case, in capitals or with one capital first, of scripts without case, and numbers.
-WORD = re.compile(r"[^\W\d_A-Z]+|[A-Z]+(?![^\W\d_A-Z])|[A-Z][^\W\d_A-Z]*|\d+")
+SEPARATORS = re.compile(r"[\s_\-.,+()\[\]]+")
 
 
 def gather(
@@ -79,15 +80,18 @@ def words_of(name: str) -> str:
     """Return the words of an image's name; none if it is no file, or has no word.
 
     Examples:
-        >>> words_of("icons/arrow-upLeft_2.png"), words_of("a.tar: cats/cat.jpg")
-        ('arrow up Left 2', 'cat')
+        >>> words_of("icons/arrow-upLeft_2.png"), words_of("a.tar: cats/GRÖSSE.jpg")
+        ('arrow up Left 2', 'GRÖSSE')
         >>> words_of("a.parquet, row 3"), words_of("0001.png")
         ('', '')
     """
     path = Path(name)
-    if path.suffix.lower() not in SUFFIXES or not (words := WORD.findall(path.stem)):
+    if path.suffix.lower() not in SUFFIXES:
         return ""
-    return " ".join(words) if any(word.isalpha() for word in words) else ""
+    stem = normalize("NFC", path.stem.encode(errors="ignore").decode())  # of any file system
+    parts = (f" {b}" if a.islower() and b.isupper() else b for a, b in pairwise(f" {stem}"))
+    words = SEPARATORS.sub(" ", "".join(parts)).strip()
+    return words if any(map(str.isalpha, words)) else ""
 
 
 def is_gone(file: str) -> bool:

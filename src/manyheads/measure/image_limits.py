@@ -1,5 +1,6 @@
 """Between which limits the pixels of nearly all training images are; kept with the model."""
 
+import logging
 from collections.abc import Callable
 
 import numpy as np
@@ -8,11 +9,12 @@ from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.data.even_sample import limited
 from manyheads.data.images.image_set import ImageSet
 from manyheads.data.images.pixels import ROWS, Pixels
-from manyheads.errors import DataError, NotFoundError
+from manyheads.errors import DataError, NotFoundError, OutputError
 from manyheads.predict.image_inputs import ImagePredictor
 from manyheads.predict.unusual_images import ImageMeasures, measure_images
 from manyheads.project.domain import ImageDomain, store_image_domain
 
+LOG = logging.getLogger("manyheads")
 LEAST, MOST = 100, 2000  # images that limits are set from
 BEYOND = 0.0025  # share of them below, and above, the limits
 MARGIN = 0.1  # of the distance between the limits, by which each is moved outwards
@@ -41,16 +43,18 @@ def keep_image_limits(
     Args:
         predictor: the model; a shipped one keeps what it came with.
         request: what is measured.
-        train: reads the training images. Where they are not here, or damaged, nothing is set.
+        train: reads the training images. If one is damaged, nothing is set.
     """
+    folder, preprocessing = predictor.folder, predictor.preprocessing
     own = request.data is None and request.split == "valid"
-    if not own or predictor.folder.shipped or predictor.image_domain is not None:
+    own = own and preprocessing == folder.preprocessing()  # not of another size
+    if not own or folder.shipped or predictor.image_domain is not None:
         return
     try:
-        pixels = Pixels(limited(train(), MOST), predictor.preprocessing)
-        domain = image_domain(pixels, predictor.folder.recipe.data.train)
-    except (DataError, NotFoundError):
-        return
-    if domain is not None:
-        predictor.image_domain = domain
-        store_image_domain(predictor.folder, domain)
+        pixels = Pixels(limited(train(), MOST), preprocessing)
+        domain = image_domain(pixels, folder.recipe.data.train)
+        if domain is not None:
+            predictor.image_domain = domain
+            store_image_domain(folder, domain)
+    except (DataError, NotFoundError, OutputError) as error:
+        LOG.warning("What images are usual was not stored with the model: %s", error)

@@ -93,6 +93,7 @@ class ImagePredictor(Predictor):
         self.preprocessing = self.image_input(folder)
         self.image_domain = stored_image_domain(folder)  # what is usual for its images
         if (size := options.image_size) is not None:
+            self.image_domain = None  # set at another size
             self.preprocessing = replace(self.preprocessing, height=size[0], width=size[1])
 
     def pixels(self, image: ImageInput) -> Tensor:

@@ -7,7 +7,6 @@ them all the same (Hendrycks and Gimpel 2017), and few numbers of the pixels tel
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -36,8 +35,9 @@ NAMES = {
     "light": "the mean brightness",
     "contrast": "the contrast",
     "edge": "the contrast along the edge",
-    "colour": "the strength of colour",
+    "colour": "the difference of the channels",
 }
+MOST = dict.fromkeys(NAMES, 255.0) | {"alike": 100.0}
 
 
 def measure_images(pixels: Images) -> Iterator[ImageMeasures]:
@@ -81,17 +81,18 @@ def unlike(
             continue
         (measured,) = measure_images(image[None])
         beyond = {
-            name: max(low - value, value - high) / max(high - low, 1.0)
-            for name, value in measured._asdict().items()
-            for low, high in [domain.limits.get(name, (-np.inf, np.inf))]
+            name: max(low - getattr(measured, name), getattr(measured, name) - high)
+            / max(high - low, 1.0)
+            for name, (low, high) in domain.limits.items()
+            if name in NAMES
         }
-        most = max(beyond, key=beyond.__getitem__)
-        if beyond[most] <= 0:
+        most = max(beyond, key=beyond.__getitem__, default="")
+        if beyond.get(most, 0.0) <= 0:
             yield None
             continue
         low, high = domain.limits[most]
         yield (
             f"the image is unlike what {model} learned to recognise: {NAMES[most]} is "
-            f"{getattr(measured, most):.0f}, of its {domain.images:,} training images "
-            f"{max(low, 0):.0f} to {high:.0f}. Check the answer."
+            f"{getattr(measured, most):.3g}, in nearly all of its training images it is "
+            f"{max(low, 0.0):.3g} to {min(high, MOST[most]):.3g}. Check the answer."
         )

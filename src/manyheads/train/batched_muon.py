@@ -59,15 +59,15 @@ class Muon(torch.optim.Optimizer):
                     if "momentum_buffer" not in self.state[p]:
                         self.state[p]["momentum_buffer"] = torch.zeros_like(p.grad)
             settings = group["ns_coefficients"], group["ns_steps"], group["eps"]
-            for shape, matrices in by_shape.items():
+            for matrices in by_shape.values():
                 gradients = [p.grad for p in matrices if p.grad is not None]
                 momenta = [self.state[p]["momentum_buffer"] for p in matrices]
                 torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
                 directions = torch._foreach_lerp(gradients, momenta, group["momentum"])
-                stacked = torch.stack(directions).flatten(2)
-                steps = orthogonalized(stacked, *settings).to(matrices[0].dtype)
+                stacked = torch.stack(directions)
+                rows = stacked.flatten(2)
+                steps = orthogonalized(rows, *settings).to(matrices[0].dtype)
                 torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
                 # As large as a step of AdamW (Liu et al. 2025, equation 4).
-                rate = group["lr"] * 0.2 * max(stacked.shape[1:]) ** 0.5
-                moved = list(steps.reshape(-1, *shape))
-                torch._foreach_add_(matrices, moved, alpha=-rate)
+                rate = group["lr"] * 0.2 * max(rows.shape[1:]) ** 0.5
+                torch._foreach_add_(matrices, list(steps.reshape(stacked.shape)), alpha=-rate)

@@ -1,4 +1,4 @@
-"""Optimizers: fused AdamW, and Muon for the matrices inside Transformer blocks."""
+"""Optimizers: fused AdamW, and Muon for the layers that blocks name."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ def optimizer(model: nn.Module, config: TrainConfig) -> Optimizer:
     """Build the optimizer of a recipe.
 
     Raises:
-        TrainingError: Muon is requested, but the model has no Transformer blocks to train.
+        TrainingError: Muon is requested, but no block of the model has layers for it.
     """
     parameters = {n: p for n, p in model.named_parameters() if p.requires_grad}
     return muon(model, parameters, config) if config.muon else adamw(model, parameters, config)

@@ -51,9 +51,7 @@ class TrainConfig:
     weight_decay: NotNegative = 0.0  # on matrices only
     beta1: Share = 0.9
     beta2: Share = 0.98
-    muon: bool = (
-        False  # for matrices of blocks with attention, filters of airbench; AdamW for all else
-    )
+    muon: bool = False  # for matrices of Transformer blocks and airbench's filters; else AdamW
     # The learning rate of each layer, relative to the layer above it (Clark et al. 2020,
     # section 3); 1 is the same rate for all.
     layer_decay: Annotated[float, Gt(0), Le(1)] = 1.0

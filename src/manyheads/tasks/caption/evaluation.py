@@ -48,8 +48,8 @@ def evaluate(predictor: Captioner, request: EvaluateRequest) -> Line:
     captions, head = captions_to_measure(recipe, request)
     right = references(captions)
     pixels = Pixels(captions.images, predictor.preprocessing)
-    keep_image_limits(predictor, request, lambda: captioned_split("train", recipe).images)
     outputs = caption(predictor.model, predictor.tokenizer, pixels, list(right), predictor.decode)
+    keep_image_limits(predictor, request, lambda: captioned_split("train", recipe).images)
     texts = [best.text for best, *_ in outputs]
     names = [without_root(name, recipe.data.root) for name in captions.images.names]
     wrong = [
