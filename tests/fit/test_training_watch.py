@@ -121,6 +121,16 @@ def test_no_alarm_at_the_beginning_of_shipped_models(name: str) -> None:
     assert list(in_losses(losses.tolist(), recipe, started=started)) == []
 
 
+def test_filters_behind_a_batch_norm_may_take_large_steps() -> None:
+    """It rescales them; the same rate is far too high for a model without."""
+    recipe = read_recipe(shipped("recipes")["cifar10-airbench"])
+    assert list(in_rate(pipeline_of(recipe).build(recipe, recipe.config(classes=10)), recipe)) == []
+    other = read_recipe(shipped("recipes")["cifar10-cct-4-3x2"])
+    hot = other.model_copy(update={"train": recipe.train})
+    (found,) = in_rate(pipeline_of(other).build(other, other.config(classes=10)), hot)
+    assert found.kind == "learning-rate-high"
+
+
 def losses_of(kind: str) -> list[float]:
     random = np.random.default_rng(1)
     steps, noise = np.arange(100), random.normal(0, 0.05, 100)

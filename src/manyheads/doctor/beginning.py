@@ -61,8 +61,17 @@ def in_data(sides: Sides) -> Findings:
 
 
 def in_rate(model: nn.Module, recipe: Recipe) -> Findings:
-    """Find steps that are too large for the initial weights."""
-    matrices = [each for each in tensors(model).values() if each.ndim >= 2 and each.any()]
+    """Find steps that are too large for the initial weights.
+
+    Filters in a model with batch norm do not count: their size makes no difference to it, and
+    steps that are too large make them grow until they are not (Arora et al. 2019, theorem 2.1).
+    """
+    rescaled = any(isinstance(each, nn.BatchNorm2d) for each in model.modules())
+    matrices = [
+        each
+        for each in tensors(model).values()
+        if each.ndim >= 2 and not (rescaled and each.ndim == 4) and each.any()
+    ]
     if not matrices or recipe.train.freeze:
         return
     step = recipe.train.learning_rate / usual_size(matrices)
