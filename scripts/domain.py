@@ -36,8 +36,8 @@ def main() -> None:
     every = [*map(manyheads.load, sorted(shipped("pretrained")))]
     chosen = [model for model in every if not sys.argv[1:] or model.folder.name in sys.argv[1:]]
     of_images([each for each in chosen if isinstance(each, Classifier | Matcher | Captioner)])
-    translators = [[e for e in some if isinstance(e, Translator)] for some in (chosen, every)]
-    of_texts(*translators)
+    translators = [each for each in every if isinstance(each, Translator)]
+    of_texts([each for each in translators if each in chosen], translators)
 
 
 def of_images(models: list[Classifier | Matcher | Captioner]) -> None:

@@ -2,7 +2,7 @@
 
     python scripts/generated_pairs.py german --root data
     python scripts/generated_pairs.py korean --root data --models runs/en-ko-base runs/ko-en-base
-    python scripts/generated_pairs.py korean --models runs/en-ko-1 ko-en --sentences 100000
+    python scripts/generated_pairs.py korean --models runs/en-ko-1 runs/ko-en --sentences 100000
 
 German: generated/back.en-de.tsv is the German side of the training pairs translated back by de-en
 (Nguyen et al. 2020, "Data Diversification", with one model each way), and

@@ -382,6 +382,8 @@ def test_words(sources: Sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     found = commit(tmp_path / "kengdic", **{"ezcorean_6000.sql": "\ufeff" + "\n".join(rows)})
     monkeypatch.setattr(words, "DICTIONARY", (tmp_path / "kengdic").as_uri())
     monkeypatch.setattr(words, "DICTIONARY_COMMIT", found)
+    with pytest.raises(SourceError, match=r"noto72\.parquet is not there: .* emoji` builds it"):
+        list(words.build(sources, tmp_path))
     (tmp_path / "emoji").mkdir()
     names = ["pear", "eye", "pear: dark skin tone", "family: boy"]
     table = {"name_en": names, "name_ko": ["배", "눈", "배", "가족"]}

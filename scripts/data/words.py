@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from scripts.data.rows import write_table
-from scripts.data.sources import Sources
+from scripts.data.sources import SourceError, Sources
 
 DICTIONARY = "https://github.com/garfieldnate/kengdic"
 DICTIONARY_COMMIT = "4b98ae98669ada39559906bf4ca2811c59245746"  # has the common words
@@ -21,6 +21,8 @@ Pair = tuple[str, str]
 
 def build(sources: Sources, root: Path) -> Iterator[Path]:
     """Write words/en-ko.tsv; the emoji of the data set must be there."""
+    if not (root / EMOJI).exists():
+        raise SourceError(f"{root / EMOJI} is not there: `python -m scripts.data emoji` builds it")
     folder = sources.repository("kengdic", DICTIONARY, DICTIONARY_COMMIT)
     dump = (folder / "ezcorean_6000.sql").read_text("utf-8-sig")
     pairs = [*dictionary(dump), *emoji_names(root / EMOJI)]

@@ -199,7 +199,7 @@ def test_names_count_as_well(tmp_path: Path, old: None) -> None:
 
 
 def test_labels_are_names(tmp_path: Path, old: None) -> None:
-    """Of rows; an image with another label has another vector, and without one its own."""
+    """Of rows; an image with another label has another vector, and without labels its own."""
     paths = write_digits(tmp_path / "digits", 3)
     table(tmp_path / "t.parquet", [paths[0]] * 2, name=["seven", "two"])
     assert index("t.parquet", label_column="name", names=True).embedded == 2

@@ -63,8 +63,8 @@ def in_data(sides: Sides) -> Findings:
 def in_rate(model: nn.Module, recipe: Recipe) -> Findings:
     """Find steps that are too large for the initial weights.
 
-    Filters in a model with batch norm do not count: their size makes no difference to it, and
-    steps that are too large make them grow until they are not (Arora et al. 2019, theorem 2.1).
+    Filters in a model with batch norm do not count, as most have one behind them: it takes their
+    size away, and large steps make them grow until a step is small (Arora et al. 2019, section 2).
     """
     rescaled = any(isinstance(each, nn.BatchNorm2d) for each in model.modules())
     matrices = [

@@ -30,7 +30,8 @@ from manyheads.files import append_bytes, cannot_write, flush, output_errors
 from manyheads.project.folder import read_versioned, validated, write_json
 from manyheads.project.lock import LOCK
 
-FORMAT_VERSION = 2  # of an index with names; one without has 1, which earlier versions read
+FORMAT_VERSION = 2  # of an index with names
+WITHOUT_NAMES = 1  # which earlier versions read
 HEADER, VECTORS, IMAGES = "index.json", "vectors.f32", "images.sqlite"
 AGAIN = "Copy the folder again; or remove it, and index the images anew."
 PATIENCE = 30.0  # seconds that a reader waits while a writer commits, and the reverse
@@ -45,7 +46,7 @@ class Header(BaseModel):
 
     model_config = ConfigDict(frozen=True, strict=True)
 
-    format_version: int = FORMAT_VERSION - 1
+    format_version: int = WITHOUT_NAMES
     model: str  # the name of a shipped model, or the path of a folder
     weights: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]  # sha256 of model.safetensors
     dim: Annotated[int, Field(ge=1, le=1 << 20)]  # of a vector

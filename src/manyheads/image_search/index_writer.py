@@ -17,6 +17,7 @@ from manyheads.errors import DataError, ManyheadsError, UnreadableError, UsageEr
 from manyheads.image_search.embedder import Embedder, check_vectors, place_of
 from manyheads.image_search.index_folder import (
     FORMAT_VERSION,
+    WITHOUT_NAMES,
     Header,
     IndexedImage,
     IndexFolder,
@@ -150,7 +151,7 @@ class IndexWriter:
             if (dim := self._dim) is None:
                 return
             place, weights = place_of(self.embedder), self.embedder.folder.weights_hash
-            version = FORMAT_VERSION if self.names else FORMAT_VERSION - 1
+            version = FORMAT_VERSION if self.names else WITHOUT_NAMES
             header = Header(
                 format_version=version, model=place, weights=weights, dim=dim, names=self.names
             )
@@ -291,7 +292,8 @@ class IndexWriter:
         check_vectors(vectors, (len(images), self._dim), self.embedder)
         if texts is not None:
             check_vectors(texts, (len(named), vectors.shape[1]), self.embedder)
-            means = vectors[(rows := [bool(words) for _, words in images])] + texts
+            rows = [bool(words) for _, words in images]
+            means = vectors[rows] + texts
             vectors = vectors.copy()
             vectors[rows] = means / np.linalg.norm(means, axis=1, keepdims=True)
         return [

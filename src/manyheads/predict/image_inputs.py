@@ -93,8 +93,10 @@ class ImagePredictor(Predictor):
         self.preprocessing = self.image_input(folder)
         self.image_domain = stored_image_domain(folder)  # what is usual for its images
         if (size := options.image_size) is not None:
-            self.image_domain = None  # set at another size
-            self.preprocessing = replace(self.preprocessing, height=size[0], width=size[1])
+            stored = self.preprocessing
+            self.preprocessing = replace(stored, height=size[0], width=size[1])
+            if self.preprocessing != stored:
+                self.image_domain = None  # set at another size
 
     def pixels(self, image: ImageInput) -> Tensor:
         """Preprocess an image as in training: (channel, height, width), 0..255."""
