@@ -26,15 +26,16 @@ def icons(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_commands(call: Call) -> None:  # noqa: F811
     """In the order of the page."""
-    assert len(BASH) == 6
+    assert len(BASH) == 7
     answers = []
     for line in BASH:
         words = shlex.split(line.partition("| ")[2] or line)[1:]
         answers.append(call(*words, stdin="seven\n다섯\n".encode()))
         assert answers[-1].code == 0, answers[-1].err
     assert answers[0].out == "icons.index: 12 images (12 added)\n"
-    assert json.loads(answers[3].out)["kind"] == "image"
-    assert answers[5].out == "icons.index: 16 images (4 added, 12 unchanged)\n"
+    assert answers[1].out == "named.index: 12 images (12 added)\n"
+    assert json.loads(answers[4].out)["kind"] == "image"
+    assert answers[6].out == "icons.index: 16 images (4 added, 12 unchanged)\n"
 
 
 def test_python(capsys: pytest.CaptureFixture[str]) -> None:

@@ -197,12 +197,14 @@ def test_nonsense_is_answered_with_a_warning(page: Page, shipped: Running) -> No
         *notes("translate", model="date-en-ko", texts=["Hello world"]),
         *notes("classify", model="cifar10-cct-2-3x2", images=[image]),
         *notes("caption", model="emoji-caption", images=[image]),
+        *notes("classify", model="emoji-search", images=[image], labels=["cat", "dog"]),
         *notes("read", images=[image]),
         *notes("tag", texts=["ẞ가"]),
     ]
     assert len(told) >= 8
     assert any("cifar10-cct-2-3x2 is unsure" in each for each in told)
     assert any("learned to describe" in each for each in told)
+    assert sum("learned to recognise" in each for each in told) == 3
     visit(
         page,
         shipped,
