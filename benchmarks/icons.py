@@ -4,8 +4,8 @@
 
 Every search word of the split is a query, every icon of the split may be found, and an icon is
 right if the word is one of its own. Of searches over text, icons are ranked by the share of common
-words; ties are broken at random, once with each of ten seeds. Both names and
-pixels are what `manyheads index --names` compares.
+words; ties are broken at random, once with each of ten seeds. Both, names and pixels, are what
+`manyheads index --names` compares.
 """
 
 import argparse
@@ -18,6 +18,7 @@ import torch
 import manyheads
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.pixels import Pixels
+from manyheads.image_search.embedder import with_names
 from manyheads.image_search.indexed_images import words_of
 from manyheads.recipe_data.caption_data import CaptionData
 from manyheads.recipe_data.caption_splits import read_captioned
@@ -76,9 +77,9 @@ def main() -> None:
         return lambda seed: ranks(scores, asked.images, seed)
 
     called = model.embed_texts([words_of(f"{name}.png") for name in names.texts])
-    named = vectors + torch.from_numpy(called)
+    named = torch.from_numpy(with_names(vectors.numpy(), called))
     nearest = text_ranks(vectors, texts, asked.images)
-    nearest_named = text_ranks(torch.nn.functional.normalize(named), texts, asked.images)
+    nearest_named = text_ranks(named, texts, asked.images)
     ways = {
         "pixels": lambda _: nearest,
         "file names": search(files),

@@ -10,11 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 import manyheads
-from manyheads.data.even_sample import limited
 from manyheads.data.images.image_set import ImageSet
-from manyheads.data.images.pixels import Pixels
 from manyheads.data.text.corpus import Corpus
-from manyheads.measure.image_limits import MOST, image_domain
+from manyheads.measure.image_limits import image_domain
 from manyheads.predict.image_inputs import ImagePredictor
 from manyheads.project.domain import store_domain, store_image_domain
 from manyheads.project.paths import shipped
@@ -44,7 +42,7 @@ def of_images(models: list[Classifier | Matcher | Captioner]) -> None:
     """Measure training images of each, and store the limits in manyheads.json."""
     for model in models:
         data: Any = model.folder.recipe.data
-        domain = image_domain(Pixels(_images(model), model.preprocessing), data.train)
+        domain = image_domain(_images(model), model.preprocessing, data.train)
         assert domain is not None
         store_image_domain(model.folder, domain)
         print(f"{model.folder.name}: {domain}", flush=True)
@@ -72,8 +70,8 @@ def of_texts(models: list[Translator], others: list[Translator]) -> None:
 def _images(model: ImagePredictor) -> ImageSet:
     recipe: Any = model.folder.recipe
     if isinstance(model, Classifier):
-        return limited(image_split("train", recipe), MOST)
-    return limited(captioned_split("train", recipe).images, MOST)
+        return image_split("train", recipe)
+    return captioned_split("train", recipe).images
 
 
 def _valid(model: Translator) -> Corpus:

@@ -44,12 +44,10 @@ def test_measures_on_paper() -> None:
 def test_limits_hold_for_their_own_images_and_not_for_others() -> None:
     """At most the margin and the share beyond; white noise is told by what exceeds most."""
     model = manyheads.load("digits", Classifier)
-    assert (
-        image_domain(Pixels(read_digits().select(np.arange(LEAST - 1)), model.preprocessing), "d")
-        is None
-    )
-    pixels = Pixels(read_digits().select(np.arange(400)), model.preprocessing)
-    domain = image_domain(pixels, "d")
+    few, some = (read_digits().select(np.arange(count)) for count in (LEAST - 1, 400))
+    assert image_domain(few, model.preprocessing, "d") is None
+    pixels = Pixels(some, model.preprocessing)
+    domain = image_domain(some, model.preprocessing, "d")
     assert domain is not None
     assert (domain.data, domain.images) == ("d", 400)
     assert set(domain.limits) == set(ImageMeasures._fields)

@@ -13,7 +13,6 @@ from safetensors.torch import load_file
 
 from manyheads import load
 from manyheads.data.images.digits import read_digits
-from manyheads.data.images.pixels import Pixels
 from manyheads.errors import DataError, InterruptedRunError, RecipeError
 from manyheads.fit.run_training import train
 from manyheads.measure.stored_model import evaluate
@@ -338,8 +337,7 @@ def test_top_5_has_an_interval() -> None:
     """As accuracy has: both are shares of images."""
     classifier = load("digits")
     assert isinstance(classifier, Classifier)
-    pixels = Pixels(read_digits().select(np.arange(60)), classifier.preprocessing)
-    measured = measure(classifier, pixels)
+    measured = measure(classifier, read_digits().select(np.arange(60)))
     assert set(measured.details["intervals"]) == {"accuracy", "top5"}
     for name, (low, high) in measured.details["intervals"].items():
         assert low <= measured.scores[name].value <= high

@@ -85,6 +85,12 @@ def check_vectors(vectors: np.ndarray, shape: tuple[int, int | None], embedder: 
         )
 
 
+def with_names(images: np.ndarray, names: np.ndarray) -> np.ndarray:
+    """Return the mean of the vectors of each image and of its name, (image, dim), of length 1."""
+    means = images + names
+    return means / np.linalg.norm(means, axis=1, keepdims=True)
+
+
 def place_of(embedder: Embedder) -> str:
     """Name a model so that it is found again: a shipped one by its name, others by their path."""
     folder = embedder.folder

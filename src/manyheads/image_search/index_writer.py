@@ -14,7 +14,7 @@ from manyheads.asks.image_search_request import UnreadableImage
 from manyheads.data.images.image_file import ImageContent, load, naming
 from manyheads.data.images.image_set import ImageSet, in_threads
 from manyheads.errors import DataError, ManyheadsError, UnreadableError, UsageError
-from manyheads.image_search.embedder import Embedder, check_vectors, place_of
+from manyheads.image_search.embedder import Embedder, check_vectors, place_of, with_names
 from manyheads.image_search.index_folder import (
     FORMAT_VERSION,
     WITHOUT_NAMES,
@@ -203,8 +203,8 @@ class IndexWriter:
         state = state_of(name, time.time_ns()) if own else None
         now = IndexedImage(name, file, row=-1, label=label, state=state)
         before = None if self.folder is None else self.folder.image(name)
-        same = before is not None and not (self.names and before.label != label)
-        if before and same and state and before.state == state and not self.reread:
+        renamed = self.names and before is not None and before.label != label
+        if before and state and before.state == state and not (self.reread or renamed):
             self._put(now._replace(row=before.row), before)
             return None
         words = (label or words_of(name)) if self.names else ""
@@ -293,9 +293,8 @@ class IndexWriter:
         if texts is not None:
             check_vectors(texts, (len(named), vectors.shape[1]), self.embedder)
             rows = [bool(words) for _, words in images]
-            means = vectors[rows] + texts
             vectors = vectors.copy()
-            vectors[rows] = means / np.linalg.norm(means, axis=1, keepdims=True)
+            vectors[rows] = with_names(vectors[rows], texts)
         return [
             vector if np.isfinite(vector).all() else "the model's vector of it is not finite"
             for vector in vectors

@@ -7,7 +7,7 @@ import numpy as np
 
 from manyheads.asks.evaluate_request import EvaluateRequest
 from manyheads.data.even_sample import limited
-from manyheads.data.images.image_set import ImageSet
+from manyheads.data.images.image_set import ImageSet, Preprocessing
 from manyheads.data.images.pixels import ROWS, Pixels
 from manyheads.errors import DataError, NotFoundError, OutputError
 from manyheads.predict.image_inputs import ImagePredictor
@@ -21,10 +21,10 @@ MARGIN = 0.1  # of the distance between the limits, by which each is moved outwa
 LEAST_MARGIN = 1.0  # of 255
 
 
-def image_domain(pixels: Pixels, data: str) -> ImageDomain | None:
-    """Set the limits from images, called `data`; None if there are too few."""
-    count = len(pixels.images)
-    if count < LEAST:
+def image_domain(images: ImageSet, preprocessing: Preprocessing, data: str) -> ImageDomain | None:
+    """Set the limits from images, called `data`, or a sample of them; None if there are too few."""
+    pixels = Pixels(limited(images, MOST), preprocessing)
+    if (count := len(pixels.images)) < LEAST:
         return None
     parts = np.split(np.arange(count), range(ROWS, count, ROWS))
     measured = np.array([each for part in parts for each in measure_images(pixels[part])])
@@ -51,9 +51,7 @@ def keep_image_limits(
     if not own or folder.shipped or predictor.image_domain is not None:
         return
     try:
-        pixels = Pixels(limited(train(), MOST), preprocessing)
-        domain = image_domain(pixels, folder.recipe.data.train)
-        if domain is not None:
+        if domain := image_domain(train(), preprocessing, folder.recipe.data.train):
             predictor.image_domain = domain
             store_image_domain(folder, domain)
     except (DataError, NotFoundError, OutputError) as error:

@@ -47,8 +47,13 @@ def evaluate(predictor: Captioner, request: EvaluateRequest) -> Line:
     recipe = cast(CaptionRecipe, predictor.folder.recipe)
     captions, head = captions_to_measure(recipe, request)
     right = references(captions)
-    pixels = Pixels(captions.images, predictor.preprocessing)
-    outputs = caption(predictor.model, predictor.tokenizer, pixels, list(right), predictor.decode)
+    outputs = caption(
+        predictor.model,
+        predictor.tokenizer,
+        Pixels(captions.images, predictor.preprocessing),
+        list(right),
+        predictor.decode,
+    )
     keep_image_limits(predictor, request, lambda: captioned_split("train", recipe).images)
     texts = [best.text for best, *_ in outputs]
     names = [without_root(name, recipe.data.root) for name in captions.images.names]

@@ -58,9 +58,10 @@ class Measured:
     logits: Tensor  # (image, class)
 
 
-def measure(classifier: Classifier, pixels: Pixels, *, mirrored: bool = False) -> Measured:
+def measure(classifier: Classifier, images: ImageSet, *, mirrored: bool = False) -> Measured:
     """Measure a classifier on images whose classes are numbered as it numbers them."""
-    images, logits = pixels.images, predict_all_logits(classifier.model, pixels, mirrored=mirrored)
+    pixels = Pixels(images, classifier.preprocessing)
+    logits = predict_all_logits(classifier.model, pixels, mirrored=mirrored)
     measured = _several(logits, images) if images.multi_label else _single(logits, images)
     details = {"images": len(images)} | measured.details
     details |= {"left_out": len(lost)} if (lost := images.left_out) else {}
@@ -167,8 +168,7 @@ def evaluate(predictor: Classifier, request: EvaluateRequest) -> dict[str, Any]:
     recipe = cast(ClassifyRecipe, predictor.folder.recipe)
     images, head = images_to_measure(recipe, request)
     images = images.relabel(predictor.labels)
-    pixels = Pixels(images, predictor.preprocessing)
-    measured = measure(predictor, pixels, mirrored=request.mirrored)
+    measured = measure(predictor, images, mirrored=request.mirrored)
     keep_image_limits(predictor, request, partial(image_split, "train", recipe))
     if request.mirrored:  # another measure of the same data, wherever scores are listed
         head |= {"data": f"{head['data']}, mirrored", "mirrored": True}
