@@ -14,7 +14,13 @@ DICTIONARY = "https://github.com/garfieldnate/kengdic"
 DICTIONARY_COMMIT = "4b98ae98669ada39559906bf4ca2811c59245746"  # has the common words
 EMOJI = "emoji/noto72.parquet"
 LONGEST = 4  # words of an English side
-NAME = "7"  # part of speech: of a name, which keeps its capital
+NAME = "7"  # part of speech: of a name; a description of one has words without a capital
+CAPITAL = re.compile(
+    r"\b(?:i|(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|april|june|july|august"
+    r"|(?:sept|nov|dec)ember|october|christmas|korean?|seoul|chin(?:a|ese)|japan(?:ese)?|german"
+    r"|english|french|american?|russian?|europe(?:an)?|western)\b"
+)
+SHORT = {"sb": "somebody", "sth": "something", "swh": "somewhere"}
 
 Pair = tuple[str, str]
 
@@ -38,6 +44,12 @@ def dictionary(dump: str) -> Iterator[Pair]:
         [('carrot', '당근')]
         >>> list(dictionary(f"2\t가다\t\tTo go, to leave for\t2\t{tail}\t{head}"))
         [('go', '가다'), ('leave for', '가다')]
+        >>> list(dictionary(f"3\t부탁하다\t\tAsk sb a favor\t2\t{tail}\t{head}"))
+        [('ask somebody a favor', '부탁하다')]
+        >>> list(dictionary(f"4\t월요일\t\tMonday\t1\t{tail}\t{head}"))
+        [('Monday', '월요일')]
+        >>> list(dictionary(f"5\t설악산\t\tFamous mountain\t7\t{tail}\t{head}"))
+        []
     """
     for line in dump.splitlines():
         columns = line.split("\t")
@@ -47,6 +59,10 @@ def dictionary(dump: str) -> Iterator[Pair]:
             english = re.sub(r"^(?:an?|the|to|be) ", "", meaning.strip(" ."), flags=re.IGNORECASE)
             if columns[4] != NAME and not re.fullmatch(r"[A-Z]{2,}", english):
                 english = english[:1].lower() + english[1:]
+            english = CAPITAL.sub(lambda word: word[0].capitalize(), english)
+            english = " ".join(SHORT.get(word, word) for word in english.split())
+            if (columns[4] == NAME and not english.istitle()) or "surrounding" in english:
+                continue
             if re.fullmatch(r"[A-Za-z' -]+", english) and len(english.split()) <= LONGEST:
                 yield english, korean
 

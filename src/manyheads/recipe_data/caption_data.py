@@ -99,7 +99,8 @@ class ReadData(CaptionData):
 
     has_images = False  # not of one size
 
-    fonts: str | None = None  # folder of .ttf and .otf files
+    # Folders of .ttf and .otf files, or patterns such as "fonts/Nanum*.ttf".
+    fonts: str | tuple[str, ...] | None = None
     held_out_fonts: tuple[str, ...] = ()  # names of fonts not trained on: of the test lines
     valid_fonts: tuple[str, ...] = ()  # likewise, of the validation lines; () is those of training
     column: int | None = Field(default=None, ge=1)
@@ -109,6 +110,8 @@ class ReadData(CaptionData):
     # Share of training lines whose letters and digits are replaced by random ones, so that what is
     # printed counts and not only what is likely.
     random_share: float = Field(default=0.0, ge=0, le=1)
+    # Share of training lines that are replaced by made prices, codes, times and addresses.
+    code_share: float = Field(default=0.0, ge=0, le=1)
 
     @property
     def drawn(self) -> bool:

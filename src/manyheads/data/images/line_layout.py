@@ -12,6 +12,7 @@ import numpy as np
 from PIL import Image, ImageFilter
 
 from manyheads.data.images.line_images import PAPER
+from manyheads.data.images.text_box import without_box
 
 MOST = 4_000_000  # pixels that are analysed; a larger image is made smaller for it
 CONTRAST = 20  # grey levels that ink differs from the paper around it at least
@@ -40,6 +41,7 @@ class _Band(NamedTuple):
 
 def find_lines(pixels: np.ndarray) -> list[TextLine]:
     """Cut grey pixels (height, width) into lines, from top to bottom; none if there is no ink."""
+    pixels = without_box(pixels)
     factor = max(1, int(np.ceil(np.sqrt(pixels.size / MOST))))
     small = np.asarray(Image.fromarray(pixels).reduce(factor)) if factor > 1 else pixels
     ink = find_ink(small)

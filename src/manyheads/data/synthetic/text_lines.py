@@ -84,20 +84,27 @@ _KINDS = (
 )
 
 
-def find_fonts(folder: Path) -> dict[str, Path]:
-    """Find the fonts in a folder, by name: the names of the files without their endings.
+def find_fonts(*places: Path) -> dict[str, Path]:
+    """Find the fonts in folders, by name: the names of the files without their endings.
+
+    Args:
+        places: each a folder, or a pattern of files, such as `fonts/Nanum*.ttf`.
 
     Raises:
         NotFoundError: no such folder, or no fonts in it.
     """
-    fonts = {path.stem: path for path in sorted(folder.glob("*")) if path.suffix in SUFFIXES}
-    if not fonts:
-        state = "has no fonts" if folder.is_dir() else "is no folder"
-        raise NotFoundError(
-            f"{folder} {state} ({', '.join(SUFFIXES)}). On Debian and Ubuntu `apt install "
-            "fonts-nanum` puts Korean fonts into /usr/share/fonts/truetype/nanum; any folder of "
-            "fonts will do: name it in data.fonts."
-        )
+    fonts: dict[str, Path] = {}
+    for place in places:
+        files = place.glob("*") if place.is_dir() else place.parent.glob(place.name)
+        found = {path.stem: path for path in sorted(files) if path.suffix in SUFFIXES}
+        if not found:
+            state = "has no fonts" if place.is_dir() else "is no folder"
+            raise NotFoundError(
+                f"{place} {state} ({', '.join(SUFFIXES)}). On Debian and Ubuntu `apt install "
+                "fonts-nanum` puts Korean fonts into /usr/share/fonts/truetype/nanum; any folder "
+                "of fonts will do: name it in data.fonts."
+            )
+        fonts |= found
     return fonts
 
 
@@ -122,13 +129,21 @@ class Font:
             raise DataError(f"{self.path} is not a font that can be read: {error}.") from error
 
     def lacks(self, characters: Iterable[str]) -> set[str]:
-        """Return the characters that the font has no glyph for."""
+        """Return the characters that the font has no glyph of their own for.
+
+        A small letter that is drawn as its capital is none. Spaces need no glyph.
+        """
         font = self.at(SIZES[-1])
         missing = _glyph(font, MISSING)
         return {
             each
             for each in characters
-            if (glyph := _glyph(font, each)) == missing or (not each.isspace() and not any(glyph))
+            if not each.isspace()
+            and (
+                (glyph := _glyph(font, each)) == missing
+                or not any(glyph)
+                or (each.islower() and glyph == _glyph(font, each.upper()))
+            )
         }
 
 
@@ -249,14 +264,15 @@ class RenderedLines:
         """Draw a line in its own colours: (height, width), 0..255."""
         styles, strength = self._drawn_as(epoch), self.rendering.distortion
         random = generator(self.seed, "line", epoch, index)
-        draws = random.random(24).tolist()
+        draws = random.random(34).tolist()
         font = self.fonts[styles.fonts[index]].at(int(styles.drawn[index]))
-        ink = self._ink(self.texts[index], font, int(styles.spacings[index]))
+        unsteady = 0.06 * draws[24] * strength if draws[25] < 0.5 else 0.0
+        ink = self._ink(self.texts[index], font, int(styles.spacings[index]), unsteady)
         ink = _thickened(ink, draws[0], draws[1], strength)
         size = (int(styles.widths[index]), self.height)
         ink = self._place(ink, size, styles, index, draws[2:6])
         if draws[6] < 0.4 * strength:
-            ink = ink.filter(ImageFilter.GaussianBlur(0.3 + 0.9 * draws[7] * strength))
+            ink = ink.filter(ImageFilter.GaussianBlur(0.3 + 1.7 * draws[7] ** 1.5 * strength))
         if draws[8] < 0.15 * strength:
             share = 0.55 + 0.4 * draws[9]
             small = (max(1, round(size[0] * share)), max(1, round(size[1] * share)))
@@ -264,10 +280,17 @@ class RenderedLines:
         covered = np.asarray(ink, dtype=np.float32) / 255
         if draws[20] < 0.15 * strength:
             covered = _with_neighbour(covered, draws[21:24])
+        if draws[26] < 0.1 * strength:
+            _with_rules(covered, draws[27:33])
         return self._lit(covered, draws[10:20], strength)
 
-    def _ink(self, text: str, font: ImageFont.FreeTypeFont, spacing: int) -> Image.Image:
-        """Draw a text in white on black, the baseline at ABOVE sizes below the margin."""
+    def _ink(
+        self, text: str, font: ImageFont.FreeTypeFont, spacing: int, unsteady: float
+    ) -> Image.Image:
+        """Draw a text in white on black, the baseline at ABOVE sizes below the margin.
+
+        Characters with a spacing of their own stand up to `unsteady` sizes higher or lower.
+        """
         size = font.size
         width = math.ceil(font.getlength(text)) + spacing * (len(text) - 1)
         rows = round((ABOVE + BELOW) * size) + 2 * MARGIN
@@ -278,8 +301,9 @@ class RenderedLines:
             draw.text((MARGIN, baseline), text, fill=255, font=font, anchor="ls")
             return ink
         x = float(MARGIN)
-        for character in text:
-            draw.text((round(x), baseline), character, fill=255, font=font, anchor="ls")
+        for place, character in enumerate(text):
+            row = baseline + round(unsteady * size * math.sin(2.4 * place + size))
+            draw.text((round(x), row), character, fill=255, font=font, anchor="ls")
             x += font.getlength(character) + spacing
         return ink
 
@@ -337,6 +361,15 @@ def _thickened(ink: Image.Image, which: float, amount: float, strength: float) -
     moved[1:] = combine(moved[1:], pixels[:-1])
     share = amount * (0.8 if combine is np.maximum else 0.5)
     return Image.blend(ink, Image.fromarray(moved), share)
+
+
+def _with_rules(ink: np.ndarray, draws: Sequence[float]) -> None:
+    """Rule a line at some of its edges, as an underline, or what is left of a frame."""
+    thick = 1 + int(draws[0] * 2)
+    place = int(draws[1] * ink.shape[0] / 8)
+    for drawn, edge in zip(draws[2:], (ink[::-1], ink, ink.T, ink.T[::-1]), strict=True):
+        if drawn < 0.5:
+            edge[place : place + thick] = 1.0
 
 
 def _with_neighbour(ink: np.ndarray, draws: Sequence[float]) -> np.ndarray:

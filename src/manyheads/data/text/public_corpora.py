@@ -54,5 +54,7 @@ def public_sources(data: Mapping[str, Any]) -> list[PublicCorpus]:
     """Return the public data sets, fonts included, that a recipe's [data] table trains on."""
     known = public_corpora()
     names = [re.split("[/:]", each)[0] for each in training_sets(data)]
-    names.append(PurePath(data.get("fonts") or "").name)
+    fonts = data.get("fonts") or ()
+    for place in (fonts,) if isinstance(fonts, str) else fonts:
+        names += ["nanum" if "nanum" in PurePath(place).parts else "fonts"]
     return [known[name] for name in dict.fromkeys(names) if name in known]

@@ -11,6 +11,7 @@ import numpy as np
 from manyheads.data.checks.held_out_images import hold_out_captioned
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.line_images import LineImage, LineImages
+from manyheads.data.synthetic.codes import code
 from manyheads.data.synthetic.text_lines import (
     RenderedLines,
     Rendering,
@@ -135,6 +136,13 @@ class LineSource(NamedTuple):
                 random_letters(line, random) if swap else line
                 for line, swap in zip(lines, replaced, strict=True)
             ]
+        if data.code_share and split == "train":
+            random, most = generator(seed, "codes"), self.render.max_characters
+            replaced = random.random(len(lines)) < data.code_share
+            lines = [
+                code(random)[:most].rstrip() if swap else line
+                for line, swap in zip(lines, replaced, strict=True)
+            ]
         return lines, table.hashes, table.origin
 
     def _cut(self, texts: Iterable[str], purpose: str) -> Iterator[str]:
@@ -153,15 +161,15 @@ class LineSource(NamedTuple):
 def split_fonts(split: str, data: ReadData) -> list[Path]:
     """Return the fonts of a split: the test split has the held-out ones, if there are any."""
     assert data.fonts is not None
-    folder = data_root(data.root) / expand_user(data.fonts)
-    known = find_fonts(folder)
+    places = (data.fonts,) if isinstance(data.fonts, str) else data.fonts
+    known = find_fonts(*(data_root(data.root) / expand_user(place) for place in places))
     held_out = {*data.held_out_fonts, *data.valid_fonts}
     for name in sorted(held_out - known.keys()):
-        raise RecipeError(f"{folder} has no font {name!r}{nearest(name, known)}")
+        raise RecipeError(f"data.fonts has no font {name!r}{nearest(name, known)}")
     chosen = {"valid": data.valid_fonts, "test": data.held_out_fonts}.get(split, ())
     fonts = [known[name] for name in chosen or [n for n in known if n not in held_out]]
     if not fonts:
-        raise RecipeError(f"Every font in {folder} is held out: leave some to train on.")
+        raise RecipeError("Every font of data.fonts is held out: leave some to train on.")
     return fonts
 
 
