@@ -1,5 +1,6 @@
 """Drawn lines: a pure function of seed, epoch and example, in fonts that have the characters."""
 
+import string
 from collections.abc import Iterator
 from itertools import repeat
 from pathlib import Path
@@ -88,8 +89,44 @@ def test_a_font_knows_what_it_lacks(fonts: list[Path]) -> None:
     assert Font(fonts[0]).lacks("aZ9. é한") - {"é"} == {"한"}
 
 
+def test_a_font_without_small_letters_lacks_them(tmp_path: Path) -> None:
+    """Its "a" looks like "A", so a reader could not tell them apart."""
+    fonttools = pytest.importorskip("fontTools.ttLib")
+    path = write_fonts(tmp_path) / "One.ttf"
+    font = fonttools.TTFont(path)
+    for table in font["cmap"].tables:
+        for letter in string.ascii_lowercase:
+            table.cmap[ord(letter)] = table.cmap[ord(letter.upper())]
+    font.save(tmp_path / "Capitals.ttf")
+    assert Font(tmp_path / "Capitals.ttf").lacks("Ab Zc9") == {"b", "c"}
+    assert Font(path).lacks("Ab Zc9") == set()
+
+
+def test_fonts_of_several_folders_and_patterns(tmp_path: Path) -> None:
+    first, second = write_fonts(tmp_path / "first"), write_fonts(tmp_path / "second")
+    (second / "Two.ttf").rename(second / "Three.ttf")
+    found = find_fonts(first, second / "T*.ttf")
+    assert found == {
+        "One": first / "One.ttf",
+        "Two": first / "Two.ttf",
+        "Three": second / "Three.ttf",
+    }
+    with pytest.raises(NotFoundError, match=r"F\*\.ttf is no folder or pattern"):
+        find_fonts(first, second / "F*.ttf")
+
+
+def test_rules_and_unsteady_letters_are_drawn(fonts: list[Path]) -> None:
+    """A tenth of the lines is ruled at an edge: a row or a column that is ink all along."""
+    lines = RenderedLines(["iii"] * 400, fonts, Rendering(), height=32, seed=1)
+    ruled = 0
+    for index in range(len(lines)):
+        ink = lines.pixels(index, 0) < 128
+        ruled += bool((ink.mean(axis=1) > 0.95).any())
+    assert 0.03 < ruled / len(lines) < 0.15
+
+
 def test_missing_fonts_are_answered_with_where_to_get_them(tmp_path: Path) -> None:
-    with pytest.raises(NotFoundError, match=r"is no folder.*apt install fonts-nanum"):
+    with pytest.raises(NotFoundError, match=r"is no folder or pattern.*apt install fonts-nanum"):
         find_fonts(tmp_path / "fonts")
     with pytest.raises(NotFoundError, match="has no fonts"):
         find_fonts(tmp_path)

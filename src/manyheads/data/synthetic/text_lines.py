@@ -98,7 +98,7 @@ def find_fonts(*places: Path) -> dict[str, Path]:
         files = place.glob("*") if place.is_dir() else place.parent.glob(place.name)
         found = {path.stem: path for path in sorted(files) if path.suffix in SUFFIXES}
         if not found:
-            state = "has no fonts" if place.is_dir() else "is no folder"
+            state = "has no fonts" if place.is_dir() else "is no folder or pattern of fonts"
             raise NotFoundError(
                 f"{place} {state} ({', '.join(SUFFIXES)}). On Debian and Ubuntu `apt install "
                 "fonts-nanum` puts Korean fonts into /usr/share/fonts/truetype/nanum; any folder "
