@@ -44,7 +44,7 @@ LIKE_OTHERS = {
     *("en-fr", "en-ko", "ko-en", "ko-en-base"),
     *("enko-en-ko", "enko-ko-en"),
     *("multi30k-back-translation", "multi30k-en-de-distil", "multi30k-en-de-short"),
-    *("multi30k-en-fr", "emoji-search"),
+    *("multi30k-en-fr", "emoji-search", "read-ko-base"),
     "date-en-ko",  # whose data, which are made, are trained on in tests/data/test_dates.py
 }
 
@@ -78,7 +78,8 @@ def make_data(recipe: Recipe, root: Path) -> list[str]:
         elif isinstance(recipe, ImageRecipe):
             write_images(recipe, root / name)
     if isinstance(recipe, ReadRecipe):
-        return [f"data.fonts={write_fonts(root / 'fonts')}", 'data.held_out_fonts=["Two"]']
+        fonts = [f"data.fonts={write_fonts(root / 'fonts')}", 'data.held_out_fonts=["Two"]']
+        return [*fonts, "data.valid_fonts=[]"]
     if isinstance(recipe, ImageRecipe) and recipe.data.train != "digits":
         held_out = isinstance(recipe, EncoderRecipe) and recipe.data.valid is not None
         return [] if held_out else ["data.hold_out=6"]
@@ -88,7 +89,7 @@ def make_data(recipe: Recipe, root: Path) -> list[str]:
 def make_start(recipe: Recipe, changes: list[str]) -> None:
     """Make the model that a recipe starts from, by the recipe of its folder's name."""
     name = None
-    if isinstance(recipe, ClassifyRecipe) and recipe.start is not None:
+    if isinstance(recipe, ClassifyRecipe | ReadRecipe) and recipe.start is not None:
         name = recipe.start.model
     elif isinstance(recipe, TranslateRecipe) and recipe.start is not None:
         name = recipe.start.encoder
