@@ -278,6 +278,8 @@ class RenderedLines:
             small = (max(1, round(size[0] * share)), max(1, round(size[1] * share)))
             ink = ink.resize(small, BILINEAR).resize(size, BILINEAR)
         covered = np.asarray(ink, dtype=np.float32) / 255
+        if draws[33] < 0.3 * strength:
+            covered = _wavy(covered, random, strength * (0.3 + 3 * draws[33]))
         if draws[20] < 0.15 * strength:
             covered = _with_neighbour(covered, draws[21:24])
         if draws[26] < 0.1 * strength:
@@ -361,6 +363,25 @@ def _thickened(ink: Image.Image, which: float, amount: float, strength: float) -
     moved[1:] = combine(moved[1:], pixels[:-1])
     share = amount * (0.8 if combine is np.maximum else 0.5)
     return Image.blend(ink, Image.fromarray(moved), share)
+
+
+def _wavy(ink: np.ndarray, random: np.random.Generator, amount: float) -> np.ndarray:
+    """Move pixels by a smooth random field, which makes letters uneven (Simard et al. 2003, 2)."""
+    height, width = ink.shape
+    fields = random.normal(0, amount, (2, height // 8 + 1, width // 8 + 1)).astype(np.float32)
+    down, right = (
+        np.asarray(Image.fromarray(field).resize((width, height), Image.Resampling.BICUBIC))
+        for field in fields
+    )
+    y = np.clip(np.arange(height)[:, None] + down, 0, height - 1)
+    x = np.clip(np.arange(width) + right, 0, width - 1)
+    top, left = y.astype(int), x.astype(int)
+    below, beside = np.minimum(top + 1, height - 1), np.minimum(left + 1, width - 1)
+    y, x = y - top, x - left
+    upper = ink[top, left] * (1 - x) + ink[top, beside] * x
+    lower = ink[below, left] * (1 - x) + ink[below, beside] * x
+    moved: np.ndarray = (upper * (1 - y) + lower * y).astype(np.float32)
+    return moved
 
 
 def _with_rules(ink: np.ndarray, draws: Sequence[float]) -> None:
