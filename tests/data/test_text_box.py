@@ -97,6 +97,33 @@ def test_a_box_beside_a_text_stays() -> None:
     assert without_box(pixels) is pixels
 
 
+def test_a_table_stays_whole() -> None:
+    """Its cells are papers of their own: none may be lost."""
+    image = Image.new("L", (300, 120), 255)
+    pen = ImageDraw.Draw(image)
+    for x in range(4):
+        pen.line((10 + 90 * x, 10, 10 + 90 * x, 110), fill=0, width=2)
+    for y in range(3):
+        pen.line((10, 10 + 50 * y, 280, 10 + 50 * y), fill=0, width=2)
+    for cell in range(6):
+        place = (30 + 90 * (cell % 3), 22 + 50 * (cell // 3))
+        pen.text(place, f"c {cell}", fill=0, font=FONT)
+    pixels = np.asarray(image)
+    assert without_box(pixels) is pixels
+
+
+def test_a_paragraph_in_a_frame() -> None:
+    """All its lines are found, none of the frame."""
+    image = Image.new("L", (260, 150), 255)
+    pen = ImageDraw.Draw(image)
+    pen.rectangle((5, 5, 254, 144), outline=0, width=2)
+    for row in range(4):
+        pen.text((30, 22 + 28 * row), f"line number {row}", fill=0, font=FONT)
+    lines = find_lines(np.asarray(image))
+    assert len(lines) == 4
+    assert all((line.pixels < 128).mean(axis=1).max() < 0.6 for line in lines)
+
+
 @given(st.integers(1, 24), st.integers(1, 24), st.integers(0, 255))
 def test_paper_alone_has_no_box(height: int, width: int, level: int) -> None:
     pixels = np.full((height, width), level, dtype=np.uint8)

@@ -6,6 +6,7 @@ import numpy as np
 
 APART = 20  # grey levels between a box and what is around it, at least
 LIKE = 20  # grey levels between two pixels of one paper, at most
+CORNERS = 0.2  # of the paper may be outside of a round frame; cells of a table are more
 DEEPEST = 4  # boxes within boxes that are opened
 SMALLEST = 10  # pixels of a side
 WIDE = 1.25  # a low box is at least so many times as wide as high; "O" and "ㅁ" are not
@@ -63,7 +64,7 @@ def _within(pixels: np.ndarray) -> np.ndarray | None:
     start[:] = False
     start[[0, -1]] = start[:, [0, -1]] = True
     outside = _connected(~held, start)
-    if (like | outside).all():
+    if (like | outside).all() or (like & outside).sum() > CORNERS * like.sum():
         return None
     rows, columns = (np.flatnonzero(held.any(axis=axis)) for axis in (1, 0))
     inner = np.where(outside, paper, box).astype(np.uint8)
