@@ -168,7 +168,7 @@ def translate_paragraphs(
 
 
 def shipped_translator(source: str | None, target: str | None) -> str:
-    """Name the shipped translator between two languages.
+    """Name the shipped translator between two languages: the one of everyday text, if there is one.
 
     Raises:
         UsageError: there is none.
@@ -178,7 +178,8 @@ def shipped_translator(source: str | None, target: str | None) -> str:
         recipe = read_recipe(manifest.parent / "recipe.toml", stored=True)
         if recipe.data.has_pairs:
             known[name] = recipe.data.language_pair
-    for name, (one, other) in known.items():
+    # The names of general translators are their two languages: en-de before multi30k-en-de.
+    for name, (one, other) in sorted(known.items(), key=lambda each: len(each[0])):
         if _same(source, one) and _same(target, other):
             return name
     listed = ", ".join(f"{name} ({one} to {other})" for name, (one, other) in known.items())

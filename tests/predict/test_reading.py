@@ -14,6 +14,7 @@ from PIL import Image, ImageDraw, ImageFilter, ImageFont
 from manyheads import evaluate, load, read
 from manyheads.asks.caption_request import CaptionRequest
 from manyheads.errors import DataError, NotFoundError, RecipeError, UsageError
+from manyheads.picture_translation import shipped_translator
 from manyheads.project.base_recipe import read_recipe
 from manyheads.tasks.read.predictor import Reader, ReadLine, ReadText, combine, separators
 from manyheads.tasks.read.task import ReadCharacter, edit_distance
@@ -204,6 +205,12 @@ def test_a_note_follows_what_the_shipped_reader_can_do(blur: float, noted: bool)
         best = combine([line.texts for line in lines], 1, [""])[0]
         assert (edit_distance(best.text, text) > len(text) / 4) is noted
         assert any("is unlike what" in each for each in reader.notes(lines, best)) is noted
+
+
+@pytest.mark.parametrize("pair", [("ko", "en"), ("en", "ko"), ("en", "de"), ("de", "en")])
+def test_what_was_read_is_translated_by_the_general_translator(pair: tuple[str, str]) -> None:
+    """Not by one of dates, captions or documentation."""
+    assert shipped_translator(*pair) == "-".join(pair)
 
 
 def test_languages_have_to_fit(reader: Reader, draw: Draw) -> None:
