@@ -40,8 +40,9 @@ ANSWERING = [words for words in commands("README.md") if words[0] not in OF_RUNS
 # Answers that a person accepts, by the command without its quotation marks.
 ACCEPTED = {
     "translate I will call you back tomorrow.": "^Ich rufe dich morgen zurück.$",
-    "translate --model en-ko How much do these shoes cost?": r"^이 신발은 얼마예요\?$",
-    "translate --model ko-en 이 가방은 얼마예요?": r"^How much does this bag cost\?$",
+    "translate Ich rufe dich morgen zurück.": "^I'll call you back tomorrow.$",
+    "translate --to ko How much do these shoes cost?": r"^이 신발은 얼마예요\?$",
+    "translate 이 가방은 얼마예요?": r"^How much does this bag cost\?$",
     "translate --model enko-en-ko Return a copy of the list.": "^리스트의 복사본을 반환합니다.$",
     "translate --model enko-ko-en 목록의 복사본을 반환합니다.": "^Return a copy of the list.$",
     "translate --model date-en-ko Friday, 20 November 2026": "^2026년 11월 20일 금요일$",

@@ -185,7 +185,7 @@ def shipped_translator(source: str | None, target: str | None) -> str:
     listed = ", ".join(f"{name} ({one} to {other})" for name, (one, other) in known.items())
     raise UsageError(
         f"No shipped model translates from {source} to {target!r}: there are {listed}. Name one of "
-        "your own as `translator`."
+        "your own."
     )
 
 

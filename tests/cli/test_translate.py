@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from manyheads.cli.translate import GENERAL
 from manyheads.data.tokenizers.tokenizer import Tokenizer
 from manyheads.predict.load import load
 from manyheads.tasks.translate.predictor import Translator
@@ -120,3 +121,50 @@ def test_evaluate_says_when_no_origin_is_known(call: Call, own_translator: Path)
     assert "alignment: no word of the translations has a known origin" in out
     manifest = json.loads((own_translator / "manyheads.json").read_text(encoding="utf-8"))
     assert "alignment" not in manifest
+
+
+@pytest.mark.parametrize(
+    ("texts", "model", "told"),
+    [
+        (["Where is the station?", "Thank you."], "en-de", ""),
+        (["Hotel"], "en-de", ""),  # of any language
+        (["Wo ist der Bahnhof?"], "de-en", "German is translated by de-en; --model"),
+        (["오늘 점심 뭐 먹을까?"], "ko-en", "Korean is translated by ko-en; --model"),
+        (["Où est la gare ?"], "en-de", "the text looks French, and en-de reads English"),
+    ],
+)
+def test_the_model_is_chosen_by_the_language(
+    call: Call, texts: list[str], model: str, told: str
+) -> None:
+    """And the choice is told; a model that is named is taken."""
+    found, named = call("translate", *texts), call("translate", "--model", model, *texts)
+    assert found.out == named.out
+    assert found.code == named.code == 0
+    assert told in found.err
+    assert "--model" not in named.err
+    assert bool(told) == ("--model" in found.err)
+
+
+def test_the_language_of_stdin_is_not_guessed(call: Call) -> None:
+    """Its lines are read one by one: the first would decide for all."""
+    text = "Wo ist der Bahnhof?"
+    named = call("translate", "--model", "en-de", text)
+    assert call("translate", stdin=text.encode()).out == named.out
+
+
+def test_the_model_is_chosen_by_the_language_translated_into(call: Call) -> None:
+    text = "How much do these shoes cost?"
+    found = call("translate", "--to", "ko", text)
+    assert found == call("translate", "--model", "en-ko", text)
+    assert found.code == 0
+    assert call("translate", "--to", "en", "이 가방은 얼마예요?").out.isascii()
+    code, _, err = call("translate", "--to", "es", text)
+    assert code == 2
+    assert "No shipped model translates from en to 'es'" in err
+    code, _, err = call("translate", "--to", "ko", "--model", "en-de", text)
+    assert code == 2
+    assert "leave out either" in err
+
+
+def test_models_of_languages_translate_them() -> None:
+    assert {load(name).folder.recipe.data.source for name in GENERAL.values()} == {*GENERAL}

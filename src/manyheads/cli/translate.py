@@ -7,12 +7,16 @@ from pathlib import Path
 from manyheads.asks.load_options import LoadOptions
 from manyheads.asks.translate_request import TranslateAnswer, TranslateRequest
 
+# Shipped translators of everyday text in a language; the default reads English.
+GENERAL = {"de": "de-en", "ko": "ko-en"}
+
 
 def run(
     request: TranslateRequest,
     load: LoadOptions,
     texts: list[str] | None = None,
-    model: str = "en-de",
+    model: str | None = None,
+    to: str | None = None,
     file: str | None = None,
     out: Path | None = None,
     column: str | None = None,
@@ -48,6 +52,10 @@ def run(
         )
     if (file or glossary) and request.without:
         raise UsageError("--without is for texts: leave out --file and --glossary.")
+    if model is not None and to is not None:
+        raise UsageError("--to chooses a shipped model, and --model names one: leave out either.")
+    if model is None:
+        model = _general(None if file or glossary else texts, to)
     translator = load_for(TranslateRequest, model, verb="translate", **dict(load))
     # A person waits for each answer.
     at_a_time = 1 if not texts and sys.stdin.isatty() else AT_A_TIME
@@ -72,6 +80,29 @@ def run(
         )
     elif glossary is not None:
         documents.lines(translator, request, read(texts), glossary, at_a_time, json=json)
+
+
+def _general(texts: list[str] | None, to: str | None) -> str:
+    """Choose a shipped translator by the language of the texts that a command was given.
+
+    Raises:
+        UsageError: none translates from this language to `to`.
+    """
+    from manyheads.cli.printed_answers import warn
+    from manyheads.data.text.languages import NAMES, recognise
+
+    language = recognise(" ".join(texts or []), ["en", "fr", *GENERAL])
+    if to is not None:
+        from manyheads.picture_translation import shipped_translator
+
+        return shipped_translator(language or "en", to)
+    if language in (None, "en"):
+        return "en-de"
+    if language not in GENERAL:
+        warn(f"the text looks {NAMES[language]}, and en-de reads English: --model chooses another.")
+        return "en-de"
+    warn(f"{NAMES[language]} is translated by {GENERAL[language]}; --model chooses another.")
+    return GENERAL[language]
 
 
 def _print(number: int, answer: TranslateAnswer, request: TranslateRequest, *, json: bool) -> None:
