@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from scripts.data.phrases import drawn, written
 from scripts.data.rows import write_table
 from scripts.data.sources import SourceError, Sources
 
@@ -26,13 +27,14 @@ Pair = tuple[str, str]
 
 
 def build(sources: Sources, root: Path) -> Iterator[Path]:
-    """Write words/en-ko.tsv; the emoji of the data set must be there."""
+    """Write words/en-ko.tsv, for which the emoji must be there, and words/phrases.en-ko.tsv."""
     if not (root / EMOJI).exists():
         raise SourceError(f"{root / EMOJI} is not there: `python -m scripts.data emoji` builds it")
     folder = sources.repository("kengdic", DICTIONARY, DICTIONARY_COMMIT)
     dump = (folder / "ezcorean_6000.sql").read_text("utf-8-sig")
     pairs = [*dictionary(dump), *emoji_names(root / EMOJI)]
     yield write_table(root / "words" / "en-ko.tsv", dict.fromkeys(pairs))
+    yield write_table(root / "words" / "phrases.en-ko.tsv", dict.fromkeys([*written(), *drawn()]))
 
 
 def dictionary(dump: str) -> Iterator[Pair]:

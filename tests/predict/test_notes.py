@@ -99,6 +99,10 @@ def test_a_sentence_that_the_translation_does_not_have_is_told() -> None:
 
 def test_thousands_of_digits_are_no_number() -> None:
     """Python reads no number of so many; the others of the text are compared."""
+    assert changed_numbers("It is 27.", "Es ist da.", "de") == (["27"], [])
+    assert changed_numbers("It is 27.", "Es ist siebenundzwanzig.", "de") == ([], [])
+    assert changed_numbers("It is 27.", "Son veintisiete.", "es") == ([], [])
+    assert changed_numbers("It is 3.", "Es ist da.", "de") == ([], [])
     assert changed_numbers("7" * 5000, "7" * 4999) == ([], [])
     assert changed_numbers(f"{'7' * 5000} and 215", "154") == (["215"], ["154"])
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from manyheads.data.text.languages import base
 from manyheads.decode.loops import loops
 from manyheads.predict.changed_numbers import changed_numbers, numbers_of
 from manyheads.predict.fewer_sentences import fewer_sentences
@@ -93,11 +94,12 @@ class StoredTranslator:
                 f"it is unlike what {self.folder.name} was trained on "
                 f"({self.folder.recipe.data.train}): {why}. Check the translation."
             )
-        missing, new = changed_numbers(source.text, best.text)
+        missing, new = changed_numbers(source.text, best.text, base(self.target))
         if missing and searched:
+            instead = f", {', '.join(new)} instead" if new else ""
             yield (
-                f"its numbers are not those of the text: {', '.join(missing)} missing, "
-                f"{', '.join(new)} instead. Check the translation."
+                f"its numbers are not those of the text: {', '.join(missing)} missing{instead}. "
+                "Check the translation."
             )
         if fewer := fewer_sentences(source.text, best.text, self.source):
             yield (

@@ -280,6 +280,8 @@ export const PATTERNS = [
   [/^Integrated gradients do not add up: (.+) is missing of a difference of (.+)\. More steps than (\d+) would be needed: they are incomplete, do not rely on these\.$/, "적분 기울기의 합이 맞지 않습니다: 차이 $2 가운데 $1이 빠집니다. $3단계보다 더 필요합니다. 불완전하니 믿지 마세요."],
   // Notes on answers.
   [/^it is unlike what (.+?) was trained on \((.+?)\): (.+)\. Check the translation\.$/, "$1의 학습 자료($2)와 다릅니다: @3. 번역을 확인하세요."],
+  [/^its numbers are not those of the text: (.+) missing, (.+) instead\. Check the translation\.$/, "글의 숫자와 다릅니다: $1이(가) 없고 $2이(가) 있습니다. 번역을 확인하세요."],
+  [/^its numbers are not those of the text: ([^a-z]+) missing\. Check the translation\.$/, "글의 숫자가 빠졌습니다: $1. 번역을 확인하세요."],
   [/^letters of another script than (\w+)$/, "$1 문자가 아닌 글자"],
   [/^(.+) is unsure of this translation: its tokens have a probability of (\d+%) on average, those of right ones usually (\d+%) or more\. Check it\.$/, "$1은(는) 이 번역에 자신이 없습니다: 토큰 확률이 평균 $2입니다. 맞는 번역은 보통 $3 이상입니다. 확인하세요."],
   [/^(letters of another script than \w+|(?:characters that the vocabulary does not have|unusual words): .+?); ((?:characters that|unusual words:).+)$/, "@1; @2"],
