@@ -81,7 +81,7 @@ def translate(reader: Reader, translator: str) -> None:
     edits = sum(edit_distance(plain(a), plain(b)) for a, b in zip(read, texts, strict=True))
     cer = 100 * edits / sum(map(len, texts))
     found = [answer.translation or "" for answer in answers]
-    straight, _ = both.translate(texts)
+    straight, _ = both.translate(both.translator_from("ko"), texts)
     chrf = TEXT_METRICS["chrf"]
     after_reading, true = chrf(found, wanted, "en"), chrf(straight, wanted, "en")
     print(f"{LINES} lines of enko's test split, character errors {cer:.2f}%")
@@ -194,7 +194,7 @@ def notes(reader: Reader) -> None:
         wanted = plain(lines.texts[number])
         errors = edit_distance(plain(best.text), wanted) / len(wanted)
         kind = ["none", "to 10%", "to 30%", "more"][(errors > 0) + (errors > 0.1) + (errors > 0.3)]
-        noted[kind].append(any("unlike" in note for note in reader.notes(found, best)))
+        noted[kind].append(any("unlike" in note for note in reader.notes(found)))
     for kind, told in noted.items():
         print(f"  wrong characters: {kind:<8} noted {sum(told)} of {len(told)} lines")
 
@@ -204,7 +204,7 @@ def main() -> None:
     parser.add_argument("what", choices=["translate", "pages", "fonts", "notes"])
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--model", default=READER)
-    parser.add_argument("--translator", default="enko-ko-en")
+    parser.add_argument("--translator", default="ko-en")
     arguments = parser.parse_args()
     reader = load(arguments.model)
     assert isinstance(reader, Reader)

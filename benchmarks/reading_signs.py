@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
@@ -174,7 +174,8 @@ def main() -> None:
     parser.add_argument("--no-tesseract", action="store_true")
     arguments = parser.parse_args()
     reader = load(arguments.model, Reader)
-    corpus = corpus_split("test", load("ko-en").folder.recipe.data)
+    data: Any = load("ko-en").folder.recipe.data
+    corpus = corpus_split("test", data)
     chosen = [
         (plain(korean), plain(english))
         for korean, english in zip(corpus.source, corpus.target, strict=True)
@@ -196,7 +197,8 @@ def main() -> None:
         total = sum(count for _, count, _ in parts)
         sums = [sum(edits[n] for *_, edits in parts) for n in (0, 1)]
         rows = [(kind, total, sums)]
-        rows += [(f"  {part}", *rest) for part, *rest in parts if arguments.fonts and part]
+        if arguments.fonts:
+            rows += [(f"  {part}", count, edits) for part, count, edits in parts if part]
         for name, count, edits in rows:
             columns = [f"{100 * each / count:12.2f}" for each in edits[: 1 + beside]]
             print(f"{name:<34}{''.join(columns)}")

@@ -1,13 +1,16 @@
 """Read the text of images, and translate what was read: two models in a row."""
 
+import re
 from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from manyheads.asks.caption_request import CaptionAnswer, CaptionRequest
 from manyheads.asks.read_request import ReadAnswer, ReadRequest
 from manyheads.asks.translate_request import TranslateRequest
-from manyheads.data.text.languages import base
+from manyheads.data.text.languages import base, recognise, script
 from manyheads.documents.document_translation import translate_lines
 from manyheads.documents.fallbacks import TextTranslator
 from manyheads.errors import UsageError
@@ -18,6 +21,9 @@ from manyheads.project.paths import shipped
 from manyheads.tasks.translate.predictor import Translator
 
 READER = "read-ko"
+_ENDS = re.compile(
+    r"[.!?…。][\"'”’)]*$|[다요죠오]$"
+)  # of sentences, in Korean often without a mark
 Pair = tuple[str | None, str | None]  # of languages: the source's, and the target's
 # Gives translations of texts, and what to note.
 Translate = Callable[[Sequence[str]], tuple[list[str], Sequence[str]]]
@@ -63,34 +69,73 @@ class ReadingTranslator:
             )
         self.reader = reader
         self.to = request.to
-        self.translator: Predictor | None = None
+        self._translators: dict[str | None, Predictor] = {}  # by the language of a text
+        self.languages: tuple[str | None, ...] = ()
         if request.to is None and request.translator is None:
             return
         # The language that it writes by itself; None: converted models do not tell.
         language = getattr(reader, "language", None)
         language = language or next(iter(getattr(reader, "languages", ())), None)
         check_language(reader.folder.name, language, request)
-        name = request.translator or shipped_translator(language, request.to)
-        self.translator = load_for(TranslateRequest, name, verb="translate")
-        sides = self.translator.folder.recipe.data
+        if request.translator is None:
+            self.languages = languages_read(language)
+            if not any(_same(each, request.to) for each in self.languages):
+                self.translator_from(language)
+            return
+        name = request.translator
+        named = load_for(TranslateRequest, name, verb="translate")
+        sides = named.folder.recipe.data
         pair = getattr(sides, "source", None), getattr(sides, "target", None)
         self.to = check_translator(name, pair, request, reader=reader.folder.name, reads=language)
+        self.languages = (pair[0],)
+        self._translators[pair[0]] = named
 
     def answer(self, request: ReadRequest) -> list[ReadAnswer]:
         """Read images and translate their texts: one answer for each, in the same order."""
         captions: list[CaptionAnswer] = self.reader.answer(CaptionRequest(images=request.images))
-        translate = None if self.translator is None else self.translate
-        return [read_answer(caption, self.to, translate) for caption in captions]
+        return [self._answer(caption) for caption in captions]
 
-    def translate(self, texts: Sequence[str]) -> tuple[list[str], Sequence[str]]:
+    def _answer(self, caption: CaptionAnswer) -> ReadAnswer:
+        if not self.languages:
+            return read_answer(caption, None, None)
+        known = [each for each in self.languages if each is not None]
+        language = self.languages[0]
+        if len(known) > 1 and caption.text:
+            language = recognise(caption.text, known) or language
+            caption = caption.model_copy(update={"language": language})
+        if _same(language, self.to):  # it stays as it is
+            same = {"to": self.to, "translation": caption.text}
+            return read_answer(caption, None, None).model_copy(update=same)
+        translate = partial(self.translate, self.translator_from(language))
+        return read_answer(caption, self.to, translate)
+
+    def translator_from(self, language: str | None) -> Predictor:
+        """Load the translator from a language, once.
+
+        Raises:
+            UsageError: none is shipped.
+        """
+        if language not in self._translators:
+            name = shipped_translator(language, self.to)
+            self._translators[language] = load_for(TranslateRequest, name, verb="translate")
+        return self._translators[language]
+
+    def translate(
+        self, translator: Predictor, texts: Sequence[str]
+    ) -> tuple[list[str], Sequence[str]]:
         """Translate texts, long ones sentence by sentence; return them and what to note."""
-        if isinstance(self.translator, Translator):
-            return translate_paragraphs(self.translator, texts)
-        assert self.translator is not None
-        answers = self.translator.answer(TranslateRequest(texts=tuple(texts)))
+        if isinstance(translator, Translator):
+            return translate_paragraphs(translator, texts)
+        answers = translator.answer(TranslateRequest(texts=tuple(texts)))
         return [each.translation for each in answers], [
             n for each in answers for n in each.notes or ()
         ]
+
+
+def languages_read(language: str | None) -> tuple[str | None, ...]:
+    """Return the languages that a reader of one language reads: Latin letters are English, too."""
+    alone = language is None or script(language) == "Latin"
+    return (language,) if alone else (language, "en")
 
 
 def check_language(reader: str, language: str | None, request: ReadRequest) -> None:
@@ -123,7 +168,8 @@ def check_translator(
     """
     source, target = pair
     to = request.to or target
-    if (reads is not None and not _same(reads, source)) or not _same(to, target):
+    fits = reads is None or any(_same(each, source) for each in languages_read(reads))
+    if not fits or not _same(to, target):
         raise UsageError(
             f"{name} translates from {source} to {target}, but {reader} reads "
             f"{reads or 'an unknown language'} and the translation is to be in {to}: "
@@ -143,10 +189,10 @@ def read_answer(read: CaptionAnswer, to: str | None, translate: Translate | None
     notes = list(read.notes or ())
     translation = None
     if translate is not None and read.text is not None:
-        # Lines of a paragraph are one text: sentences go on in the next line.
-        paragraphs = [" ".join(each.split()) for each in read.text.split("\n\n")]
-        translated, more = translate([each for each in paragraphs if each])
-        translation = "\n\n".join(translated)
+        paragraphs = [*map(_units, filter(str.strip, read.text.split("\n\n")))]
+        translated, more = translate([unit for units in paragraphs for unit in units])
+        each = iter(translated)
+        translation = "\n\n".join("\n".join(islice(each, len(units))) for units in paragraphs)
         notes += more
     return ReadAnswer(
         path=read.path,
@@ -157,6 +203,21 @@ def read_answer(read: CaptionAnswer, to: str | None, translate: Translate | None
         notes=tuple(notes) or None,
         error=read.error,
     )
+
+
+def _units(paragraph: str) -> list[str]:
+    r"""Return what is translated by itself: a paragraph of sentences, which may have many lines.
+
+    Where no line ends a sentence, such as in a menu or a receipt, each line is one.
+
+    Examples:
+        >>> _units("The shop is open from\nnine to five.")
+        ['The shop is open from nine to five.']
+        >>> _units("Coffee  4,500\nTea  3,000")
+        ['Coffee 4,500', 'Tea 3,000']
+    """
+    lines = [" ".join(line.split()) for line in paragraph.splitlines() if line.strip()]
+    return [" ".join(lines)] if any(map(_ENDS.search, lines)) else lines
 
 
 def translate_paragraphs(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 
 from manyheads.data.images.line_layout import (
     cut_wide,
@@ -261,3 +261,31 @@ def test_pieces_are_the_line(widths: list[int], gap: int) -> None:
     pieces = cut_wide(line, 128)
     assert (np.concatenate([piece for piece, _ in pieces], axis=1) == line).all()
     assert all(0 < piece.shape[1] <= 128 for piece, _ in pieces)
+
+
+def test_fainter_lines_between_others_are_found() -> None:
+    """Grey remarks below a heading in black; spots and a rule as faint are none."""
+    image = Image.new("L", (420, 170), 255)
+    pen = ImageDraw.Draw(image)
+    font = ImageFont.load_default(24)
+    for top, text, ink in ((10, "A line in black", 0), (90, "Another line", 0), (50, "grey", 170)):
+        pen.text((20, top), text, fill=ink, font=font)
+    pen.text((20, 130), "and more of it", fill=190, font=font)
+    assert len(find_lines(np.asarray(image))) == 4
+    image = Image.new("L", (420, 130), 255)
+    pen = ImageDraw.Draw(image)
+    for top in (10, 90):
+        pen.text((20, top), "A line in black", fill=0, font=font)
+    pen.ellipse((200, 52, 222, 74), fill=170)
+    pen.line((0, 64, 420, 64), fill=170, width=2)
+    assert len(find_lines(np.asarray(image))) == 2
+
+
+def test_a_letter_by_itself_is_one_line() -> None:
+    """Its parts above one another are no lines; two letters above one another are."""
+    image = np.full((120, 120), 255, dtype=np.uint8)
+    image[34:55, 34:86] = 0
+    image[61:90, 34:86] = 0
+    assert len(find_lines(image)) == 1
+    image[:, 56:64] = 255
+    assert len(find_lines(image)) == 2

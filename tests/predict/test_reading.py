@@ -18,6 +18,7 @@ from manyheads.picture_translation import shipped_translator
 from manyheads.project.base_recipe import read_recipe
 from manyheads.tasks.read.predictor import Reader, ReadLine, ReadText, combine, separators
 from manyheads.tasks.read.task import ReadCharacter, edit_distance
+from manyheads.tasks.translate.predictor import Translator
 from tests import squares
 from tests.made import (
     READ,
@@ -79,9 +80,19 @@ def test_a_page_is_read_line_by_line(reader: Reader, draw: Draw) -> None:
     assert "\n".join(line.text for line in found) == reader(draw(*lines))
     (answer,) = reader.answer(CaptionRequest(images=(draw(*lines),)))
     assert answer.text == reader(draw(*lines))
-    assert any("3 lines were found" in note for note in answer.notes or ())
-    (single,) = reader.answer(CaptionRequest(images=(draw("one two"),)))
-    assert not any("lines were found" in note for note in single.notes or ())
+    assert not any("wide gaps" in note for note in answer.notes or ())
+
+
+def test_columns_are_noted(reader: Reader, tmp_path: Path) -> None:
+    """Where a gap is as wide as between columns; lines below one another alone are usual."""
+    image = Image.new("L", (600, 100), 255)
+    pen = ImageDraw.Draw(image)
+    for row, (left, right) in enumerate([("one", "two"), ("three", "four")]):
+        pen.text((10, 10 + 44 * row), left, fill=0, font=ImageFont.load_default(26))
+        pen.text((420, 10 + 44 * row), right, fill=0, font=ImageFont.load_default(26))
+    image.save(tmp_path / "table.png")
+    (answer,) = reader.answer(CaptionRequest(images=(tmp_path / "table.png",)))
+    assert any("columns of text and tables are read across" in note for note in answer.notes or ())
 
 
 def test_an_answer_tells_characters_and_alternatives(reader: Reader, draw: Draw) -> None:
@@ -177,7 +188,7 @@ def test_read_and_translate(reader: Reader, draw: Draw, tmp_path: Path) -> None:
     assert found.text == reader(path)
     assert (found.language, found.to) == ("en", "de")
     assert found.translation
-    assert "\n" not in found.translation  # the lines are one paragraph
+    assert found.translation.count("\n") == 1  # no line ends a sentence, so each is one
     assert missing.error is not None
     assert missing.to is None
     (alone,) = read([path], model=trained("reader"))
@@ -204,7 +215,24 @@ def test_a_note_follows_what_the_shipped_reader_can_do(blur: float, noted: bool)
         (lines,) = reader.read([image.filter(ImageFilter.GaussianBlur(blur)).convert("RGB")])
         best = combine([line.texts for line in lines], 1, [""])[0]
         assert (edit_distance(best.text, text) > len(text) / 4) is noted
-        assert any("is unlike what" in each for each in reader.notes(lines, best)) is noted
+        assert any("is unlike what" in each for each in reader.notes(lines)) is noted
+
+
+def test_english_and_korean_are_translated_each_by_its_translator(tmp_path: Path) -> None:
+    """The language is that of the text; one that is asked for already stays as it is."""
+    image = Image.new("L", (420, 60), 255)
+    pen = ImageDraw.Draw(image)
+    pen.text((10, 14), "Where is the station?", fill=0, font=ImageFont.load_default(28))
+    image.save(tmp_path / "sign.png")
+    (korean,) = read([tmp_path / "sign.png"], to="ko")
+    assert (korean.text, korean.language, korean.to) == ("Where is the station?", "en", "ko")
+    assert korean.translation == load("en-ko", Translator)("Where is the station?")
+    (same,) = read([tmp_path / "sign.png"], to="en")
+    assert same.translation == same.text
+    (named,) = read([tmp_path / "sign.png"], translator="en-ko")
+    assert named.translation == korean.translation
+    with pytest.raises(UsageError, match="No shipped model translates from ko to 'fr'"):
+        read([tmp_path / "sign.png"], to="fr")
 
 
 @pytest.mark.parametrize("pair", [("ko", "en"), ("en", "ko"), ("en", "de"), ("de", "en")])

@@ -20,6 +20,7 @@ PAGE = 100  # pixels: in a side as long as this
 RULE = 0.9  # a row or column with this share of ink is a rule, and no text
 TURNS = np.arange(-4, 4.01, 0.25)  # degrees tried
 FRAME = 0.22  # of a line's height, left around its ink
+GAP = 3  # heights of a line
 ONE_LINE = 2.2  # an image at most so many times as high as its only line is that line as it is
 
 
@@ -28,6 +29,7 @@ class TextLine(NamedTuple):
 
     pixels: np.ndarray  # (height, width), 0..255
     paragraph: int  # lines with a wide gap between them are in different ones
+    columns: bool = False  # there is a gap in it as wide as GAP heights, as between columns
 
 
 class _Band(NamedTuple):
@@ -52,6 +54,7 @@ def find_lines(pixels: np.ndarray) -> list[TextLine]:
         ink = find_ink(small)
     if not (bands := find_bands(ink)):
         return []
+    ink, bands = _with_faint_lines(small, ink, bands)
     if len(bands) == 1 and small.shape[0] <= ONE_LINE * bands[0].height:
         return [TextLine(pixels, 0)]
     paragraphs = _paragraphs(bands)
@@ -68,7 +71,8 @@ def find_lines(pixels: np.ndarray) -> list[TextLine]:
         left = max(0, int(columns[0]) - 2 * frame)
         right = min(ink.shape[1], int(columns[-1]) + 1 + 2 * frame)
         part = pixels[top * factor : bottom * factor, left * factor : right * factor]
-        lines.append(TextLine(part, paragraphs[number]))
+        widest = int(np.diff(columns).max(initial=0))
+        lines.append(TextLine(part, paragraphs[number], widest > GAP * typical))
     return lines
 
 
@@ -79,11 +83,7 @@ def find_ink(pixels: np.ndarray) -> np.ndarray:
     is less of: dark on light paper, or light on dark.
     """
     height, width = pixels.shape
-    radius = max(8, min(height // 2, width // 2, 25), max(height, width) // 32)
-    around = Image.fromarray(pixels).filter(ImageFilter.BoxBlur(radius))
-    gap = np.asarray(around, dtype=np.int16) - pixels
-    if (gap.astype(np.float32) ** 3).sum() < 0:  # the few are lighter
-        gap = -gap
+    gap = _contrast(pixels)
     darker = gap[gap > 0]
     if not darker.size:
         return np.zeros(pixels.shape, dtype=bool)
@@ -94,6 +94,43 @@ def find_ink(pixels: np.ndarray) -> np.ndarray:
     if width >= PAGE:
         ink[ink.mean(axis=1) > RULE] = False
     return ink
+
+
+def _contrast(pixels: np.ndarray) -> np.ndarray:
+    """Return by how much pixels differ from the paper around them; ink is above 0."""
+    height, width = pixels.shape
+    radius = max(8, min(height // 2, width // 2, 25), max(height, width) // 32)
+    around = Image.fromarray(pixels).filter(ImageFilter.BoxBlur(radius))
+    gap = np.asarray(around, dtype=np.int16) - pixels
+    few_are_lighter = (gap.astype(np.float32) ** 3).sum() < 0
+    return -gap if few_are_lighter else gap
+
+
+def _with_faint_lines(
+    pixels: np.ndarray, ink: np.ndarray, bands: list[_Band]
+) -> tuple[np.ndarray, list[_Band]]:
+    """Add lines of fainter text between those that were found, such as grey remarks.
+
+    They are about as high as the others, and much wider than high, unlike spots.
+    """
+    typical = float(np.median([band.height for band in bands]))
+    between = np.ones(len(pixels), dtype=bool)
+    for band in bands:
+        frame = round(FRAME * band.height) + 1
+        between[max(0, band.top - frame) : band.bottom + frame] = False
+    if not between.any():
+        return ink, bands
+    faint = (_contrast(pixels) > 2 * CONTRAST) & between[:, None]
+    faint &= _neighbours(faint) >= 2
+    faint[:, faint[between].mean(axis=0) > RULE] = False
+    faint[faint.mean(axis=1) > RULE] = False
+    found = []
+    for band in find_bands(faint):
+        columns = np.flatnonzero(faint[band.top : band.bottom].any(axis=0))
+        if 0.4 <= band.height / typical <= 1.6 and len(columns) >= 2 * band.height:
+            found.append(band)
+            ink[band.top : band.bottom] |= faint[band.top : band.bottom]
+    return ink, sorted([*bands, *found])
 
 
 def _otsu(values: np.ndarray) -> int:
@@ -152,6 +189,8 @@ def find_bands(ink: np.ndarray) -> list[_Band]:
         return []
     heights = np.array([band.height for band in bands])
     typical = float(np.median(np.repeat(heights, heights)))  # most rows are in such bands
+    if _one_letter(bands, np.flatnonzero(ink.any(axis=0))):
+        return [_Band(bands[0].top, bands[1].bottom)]
     bands = _joined(bands, typical)
     bands = [part for band in bands for part in _split(band, profile, typical)]
     return [band for band in bands if band.height >= max(2, 0.12 * typical)]
@@ -173,6 +212,15 @@ def _joined(bands: list[_Band], typical: float) -> list[_Band]:
         else:
             joined.append(band)
     return joined
+
+
+def _one_letter(bands: list[_Band], columns: np.ndarray) -> bool:
+    """Whether two bands are the parts of one letter, such as a syllable of Hangul by itself.
+
+    It is about as wide as high, and without a gap between its columns.
+    """
+    whole = bands[-1].bottom - bands[0].top
+    return len(bands) == 2 and 0.7 * whole < len(columns) == np.ptp(columns) + 1 < 1.3 * whole
 
 
 def _split(band: _Band, profile: np.ndarray, typical: float) -> list[_Band]:

@@ -45,6 +45,13 @@ class ReadLine:
 
     texts: tuple[ReadText, ...]  # the most probable first
     paragraph: int  # its number
+    columns: bool = False  # a wide gap is in it, as between columns
+
+    @property
+    def sure(self) -> float:
+        """The mean probability of its characters."""
+        each = [character.probability for character in self.texts[0].characters]
+        return sum(each) / len(each) if each else 1.0
 
     @property
     def text(self) -> str:
@@ -57,6 +64,7 @@ class _Prepared(NamedTuple):
 
     pieces: list[tuple[np.ndarray, bool]]  # (height, width), 0..255, and whether a space follows
     paragraph: int
+    columns: bool
 
 
 class Reader(Predictor):
@@ -116,27 +124,25 @@ class Reader(Predictor):
                     )
                     for each in best
                 ),
-                notes=tuple(self.notes(lines, best[0])) or None,
+                notes=tuple(self.notes(lines)) or None,
             )
 
         run = partial(self._read, beams=beams)
         return answer_images(request.images, self._prepare, run, answer, CaptionAnswer)
 
-    def notes(self, lines: Sequence[ReadLine], best: ReadText) -> Iterator[str]:
+    def notes(self, lines: Sequence[ReadLine]) -> Iterator[str]:
         """Say what to know about what was read in an image."""
         if not lines:
             yield "there is no text to be seen in it."
-        if len(lines) > 1:
-            yield (
-                f"{len(lines)} lines were found by the rows without ink between them: columns of "
-                "text, tables and curved lines are not told apart."
-            )
-        sure = [each.probability for each in best.characters if each.character != "\n"]
-        if sure and sum(sure) / len(sure) < UNSURE:
-            yield (
-                f"it is unlike what {self.folder.name} learned to read: a character has a "
-                f"probability of {sum(sure) / len(sure):.0%} on average. Check the text."
-            )
+        if len(lines) > 1 and any(line.columns for line in lines):
+            yield "lines of it have wide gaps: columns of text and tables are read across."
+        for number, line in enumerate(lines, 1):
+            if line.sure < UNSURE:
+                where = f" of line {number}, {line.text!r}," if len(lines) > 1 else ""
+                yield (
+                    f"it is unlike what {self.folder.name} learned to read: a character{where} "
+                    f"has a probability of {line.sure:.0%} on average. Check the text."
+                )
 
     def read(self, images: Sequence[ImageInput], *, beams: int = 1) -> list[list[ReadLine]]:
         """Read the lines of each image, from top to bottom.
@@ -157,6 +163,7 @@ class Reader(Predictor):
                 _Prepared(
                     cut_wide(line_pixels(line.pixels, self.image), self.image.max_width),
                     line.paragraph,
+                    line.columns,
                 )
                 for line in find_lines(grey(content))
             ]
@@ -165,10 +172,11 @@ class Reader(Predictor):
         pieces = [pixels for image in images for line in image for pixels, _ in line.pieces]
         with self.engine.running():
             scores = iter(predict_logits(self.model, pieces))
-        return [
-            [ReadLine(self._texts(line, scores, beams), line.paragraph) for line in image]
+        read = [
+            [ReadLine(self._texts(line, scores, beams), *line[1:]) for line in image]
             for image in images
         ]
+        return [[line for line in image if _is_text(line.text)] for image in read]
 
     def _texts(self, line: _Prepared, scores: Iterator[Tensor], beams: int) -> tuple[ReadText, ...]:
         parts = []
@@ -180,6 +188,12 @@ class Reader(Predictor):
                 [ReadText((*spell(self.characters, each), *space), each.score) for each in found]
             )
         return tuple(combine(parts, beams, [""] * len(parts)))
+
+
+def _is_text(text: str) -> bool:
+    """Tell a text from what is read where there is none: Hangul letters that make no syllable."""
+    alone = sum("\u1100" <= each <= "\u11ff" for each in text)
+    return not alone or 2 * alone < len(text)
 
 
 def separators(lines: Sequence[ReadLine]) -> list[str]:
