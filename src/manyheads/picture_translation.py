@@ -79,7 +79,7 @@ class ReadingTranslator:
         check_language(reader.folder.name, language, request)
         if request.translator is None:
             self.languages = languages_read(language)
-            if not any(_same(each, request.to) for each in self.languages):
+            if not any(same_language(each, request.to) for each in self.languages):
                 self.translator_from(language)
             return
         name = request.translator
@@ -98,14 +98,10 @@ class ReadingTranslator:
     def _answer(self, caption: CaptionAnswer) -> ReadAnswer:
         if not self.languages:
             return read_answer(caption, None, None)
-        known = [each for each in self.languages if each is not None]
-        language = self.languages[0]
-        if len(known) > 1 and caption.text:
-            language = recognise(caption.text, known) or language
-            caption = caption.model_copy(update={"language": language})
-        if _same(language, self.to):  # it stays as it is
-            same = {"to": self.to, "translation": caption.text}
-            return read_answer(caption, None, None).model_copy(update=same)
+        caption = with_language(caption, self.languages)
+        language = caption.language
+        if same_language(language, self.to):
+            return untranslated(caption, self.to)
         translate = partial(self.translate, self.translator_from(language))
         return read_answer(caption, self.to, translate)
 
@@ -138,6 +134,18 @@ def languages_read(language: str | None) -> tuple[str | None, ...]:
     return (language,) if alone else (language, "en")
 
 
+def with_language(caption: CaptionAnswer, languages: Sequence[str | None]) -> CaptionAnswer:
+    """Say in which of these languages a text is; in doubt, in the first."""
+    known = [each for each in languages if each is not None]
+    language = recognise(caption.text, known) if len(known) > 1 and caption.text else None
+    return caption.model_copy(update={"language": language or languages[0]})
+
+
+def untranslated(read: CaptionAnswer, to: str | None) -> ReadAnswer:
+    """Make the answer for an image whose text is in the language that is asked for."""
+    return read_answer(read, None, None).model_copy(update={"to": to, "translation": read.text})
+
+
 def check_language(reader: str, language: str | None, request: ReadRequest) -> None:
     """Refuse to choose a translator for a reader whose language is not known.
 
@@ -168,8 +176,8 @@ def check_translator(
     """
     source, target = pair
     to = request.to or target
-    fits = reads is None or any(_same(each, source) for each in languages_read(reads))
-    if not fits or not _same(to, target):
+    fits = reads is None or any(same_language(each, source) for each in languages_read(reads))
+    if not fits or not same_language(to, target):
         raise UsageError(
             f"{name} translates from {source} to {target}, but {reader} reads "
             f"{reads or 'an unknown language'} and the translation is to be in {to}: "
@@ -241,7 +249,7 @@ def shipped_translator(source: str | None, target: str | None) -> str:
             known[name] = recipe.data.language_pair
     # The names of general translators are their two languages: en-de before multi30k-en-de.
     for name, (one, other) in sorted(known.items(), key=lambda each: len(each[0])):
-        if _same(source, one) and _same(target, other):
+        if same_language(source, one) and same_language(target, other):
             return name
     listed = ", ".join(f"{name} ({one} to {other})" for name, (one, other) in known.items())
     raise UsageError(
@@ -250,5 +258,6 @@ def shipped_translator(source: str | None, target: str | None) -> str:
     )
 
 
-def _same(first: str | None, second: str | None) -> bool:
+def same_language(first: str | None, second: str | None) -> bool:
+    """Whether both are known, and one language; regions and scripts do not count."""
     return first is not None and second is not None and base(first) == base(second)

@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,12 @@ from manyheads.image_search.image_index import ImageIndex
 from manyheads.picture_translation import (
     check_language,
     check_translator,
+    languages_read,
     read_answer,
+    same_language,
     translate_paragraphs,
+    untranslated,
+    with_language,
 )
 from manyheads.web.ask_queue import ask, job_of, served, while_connected
 from manyheads.web.document_sentences import with_translator
@@ -135,6 +139,7 @@ async def _read(
 ) -> list[ReadAnswer]:
     """Read images, then translate what was read, as `picture_translation.py` does."""
     translator, to = None, asked.to
+    languages: tuple[str | None, ...] = (reader.languages[0],)
     if asked.to is not None or asked.translator is not None:
         # The language that the reader writes by itself; None: it does not tell.
         if reader.languages[0] is None and not reader.queue.facts:
@@ -143,16 +148,30 @@ async def _read(
         check_language(reader.name, reads, asked)
         if asked.translator is not None:
             translator = models.find(asked.translator, TranslateRequest, verb="translate")
+            pair = translator.languages
+            to = check_translator(translator.name, pair, asked, reader=reader.name, reads=reads)
+            languages = pair[:1]
         else:
-            translator = models.translator(reads, to)
-        pair = translator.languages
-        to = check_translator(translator.name, pair, asked, reader=reader.name, reads=reads)
+            languages = languages_read(reads)
+            if not any(same_language(each, to) for each in languages):
+                models.translator(reads, to)
     captions = await reader.queue.ask(job_of(CaptionRequest(images=()), images))
-    if translator is None:
+    if to is None:
         return [read_answer(each, None, None) for each in captions]
 
-    length = sum(len(each.text or "") for each in captions)
-    return await with_translator(models, translator, partial(_translate, captions, to), length)
+    captions = [with_language(each, languages) for each in captions]
+    found: dict[str | None, Iterator[ReadAnswer]] = {}
+    for language in dict.fromkeys(each.language for each in captions):
+        some = [each for each in captions if each.language == language]
+        if same_language(language, to):
+            found[language] = iter([untranslated(each, to) for each in some])
+            continue
+        by = translator or models.translator(language, to)
+        length = sum(len(each.text or "") for each in some)
+        found[language] = iter(
+            await with_translator(models, by, partial(_translate, some, to), length)
+        )
+    return [next(found[each.language]) for each in captions]
 
 
 def _translate(

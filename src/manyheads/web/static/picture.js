@@ -33,9 +33,12 @@ export function picture(page, models, facts) {
   const labels = h("input", { id: "labels", type: "text", value: kept("labels") ?? "a cat, a dog, a car, a flower" });
   const words = h("div", { class: "choice" }, h("label", { for: "labels" }, `${t().labels} (${t().labelsHint})`), labels);
   labels.addEventListener("input", debounced(() => { keep({ labels: labels.value }); whatIs.follow(); }, 200));
-  const targets = of("translate", (model) => readers.some((each) => each.source === model.source));
+  const from = (model) => readers.some((each) => each.source === model.source);
+  // A reader of Korean reads English, too.
+  const targets = of("translate", (model) => from(model) || (model.source === "en" && readers.some((each) => each.source === model.target)));
   const to = h("select", { id: "to", onchange: () => written.follow() }, h("option", { value: "" }, t().none),
-    [...new Set(targets.map((model) => model.target))].map((code) => h("option", { value: code, selected: true }, languageName(code))));
+    [...new Set([...targets].sort((a, b) => from(a) - from(b)).map((model) => model.target))].map((code) =>
+      h("option", { value: code, selected: true }, languageName(code))));
 
   /** A question to one kind of model: its choice, and its answer to the picture as it is now. */
   function card(name, able, { ask, write, extra = [], side = SIDE }) {
