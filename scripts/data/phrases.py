@@ -15,9 +15,11 @@ WEEKDAYS = "월화수목금토일"
 TENS = ("", "열", "스물", "서른", "마흔", "쉰", "예순", "일흔", "여든", "아흔")
 ONES = ("", "하나", "둘", "셋", "넷", "다섯", "여섯", "일곱", "여덟", "아홉")
 SHORT = {"하나": "한", "둘": "두", "셋": "세", "넷": "네", "스물": "스무"}  # before a noun
-WORDS = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
-COUNTED = WORDS.split() + "sixteen seventeen eighteen nineteen".split()
-ROUND = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+COUNTED = (
+    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen"
+)
+ROUND = "twenty thirty forty fifty sixty seventy eighty ninety"
 THINGS = (
     ("ticket", "표", "장"),
     ("book", "책", "권"),
@@ -61,9 +63,9 @@ def english_count(number: int) -> str:
         ('twenty-five', 'twelve', 'forty')
     """
     if number < 20:
-        return COUNTED[number - 1]
-    rest = number % 10
-    return ROUND[number // 10 - 2] + (f"-{COUNTED[rest - 1]}" if rest else "")
+        return COUNTED.split()[number - 1]
+    ten, rest = ROUND.split()[number // 10 - 2], number % 10
+    return ten + (f"-{COUNTED.split()[rest - 1]}" if rest else "")
 
 
 def drawn() -> Iterator[Pair]:
@@ -84,16 +86,10 @@ def drawn() -> Iterator[Pair]:
         morning = random.random() < 0.5
         half, part = ("a.m.", "오전") if morning else ("p.m.", "오후")
         clock = f"{hour}:{minute:02d}"
-        yield (
-            f"It's {clock} {half}",
-            f"{part} {hour}시 {minute}분이에요." if minute else (f"{part} {hour}시예요."),
-        )
-        yield (
-            f"The train leaves at {clock}.",
-            f"기차는 {hour}시 {minute}분에 출발해요."
-            if minute
-            else (f"기차는 {hour}시에 출발해요."),
-        )
+        minutes = f" {minute}분" if minute else ""
+        is_it = "이에요" if minute else "예요"
+        yield f"It's {clock} {half}", f"{part} {hour}시{minutes}{is_it}."
+        yield f"The train leaves at {clock}.", f"기차는 {hour}시{minutes}에 출발해요."
         yield f"Please come by {hour} o'clock.", f"{hour}시까지 와 주세요."
         yield f"Let's meet at {hour} {half}", f"{part} {hour}시에 만나요."
         spoken = korean_count(hour)
