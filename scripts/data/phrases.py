@@ -30,6 +30,7 @@ THINGS = (
     ("cat", "고양이", "마리"),
     ("car", "차", "대"),
 )
+ALIVE = ("명", "마리")  # what nobody orders
 DRAWN = 100  # of each kind of sentence
 
 
@@ -72,7 +73,7 @@ def drawn() -> Iterator[Pair]:
     """Draw sentences with numbers, always the same ones."""
     random, months = Random(1), MONTHS.split()
     for _ in range(DRAWN):
-        month, day, week = random.randrange(12), random.randint(1, 31), random.randrange(7)
+        month, day, week = random.randrange(12), random.randint(1, 28), random.randrange(7)
         year, hour, minute = random.randint(1950, 2035), random.randint(1, 12), random.randrange(60)
         english, korean = f"{months[month]} {day}", f"{month + 1}월 {day}일"
         yield english, korean
@@ -116,9 +117,10 @@ def drawn() -> Iterator[Pair]:
             f"{english_count(count).capitalize()} {many}",
             f"{name} {korean_count(count)} {counter}",
         )
-        yield f"{count} {many}, please.", f"{name} {count}{counter} 주세요."
+        if counter not in ALIVE:
+            yield f"{count} {many}, please.", f"{name} {count}{counter} 주세요."
         floor, room = random.randint(1, 30), random.randint(101, 1999)
         yield f"It's on floor {floor}.", f"{floor}층에 있어요."
         yield f"Room {room}", f"{room}호"
-        yield f"It takes {minute + 1} minutes.", f"{minute + 1}분 걸려요."
+        yield f"It takes {minute + 2} minutes.", f"{minute + 2}분 걸려요."
         yield f"{age}%", f"{age}%"

@@ -59,7 +59,7 @@ def dictionary(dump: str) -> Iterator[Pair]:
             continue
         for meaning in re.split(r"[;,/]| or ", re.sub(r"\([^)]*\)", "", columns[3])):
             english = re.sub(r"^(?:an?|the|to|be) ", "", meaning.strip(" ."), flags=re.IGNORECASE)
-            if columns[4] != NAME and not re.fullmatch(r"[A-Z]{2,}", english):
+            if columns[4] != NAME and not re.match("[A-Z]+[a-z]*[A-Z]", english):  # a TV stays one
                 english = english[:1].lower() + english[1:]
             english = CAPITAL.sub(lambda word: word[0].capitalize(), english)
             english = " ".join(SHORT.get(word, word) for word in english.split())

@@ -21,9 +21,8 @@ from manyheads.project.paths import shipped
 from manyheads.tasks.translate.predictor import Translator
 
 READER = "read-ko"
-_ENDS = re.compile(
-    r"[.!?…。][\"'”’)]*$|[다요죠오]$"
-)  # of sentences, in Korean often without a mark
+# Ends of sentences; Korean ones on signs often have no mark.
+_ENDS = re.compile(r"[.!?…。][\"'”’)]*$|(?:니다|[어아여해세에예이]요|죠|시오)$")
 Pair = tuple[str | None, str | None]  # of languages: the source's, and the target's
 # Gives translations of texts, and what to note.
 Translate = Callable[[Sequence[str]], tuple[list[str], Sequence[str]]]
@@ -79,8 +78,9 @@ class ReadingTranslator:
         check_language(reader.folder.name, language, request)
         if request.translator is None:
             self.languages = languages_read(language)
-            if not any(same_language(each, request.to) for each in self.languages):
-                self.translator_from(language)
+            for each in self.languages:
+                if len(self.languages) == 1 or not same_language(each, request.to):
+                    shipped_translator(each, request.to)  # refused before anything is read
             return
         name = request.translator
         named = load_for(TranslateRequest, name, verb="translate")
@@ -100,7 +100,7 @@ class ReadingTranslator:
             return read_answer(caption, None, None)
         caption = with_language(caption, self.languages)
         language = caption.language
-        if same_language(language, self.to):
+        if len(self.languages) > 1 and same_language(language, self.to):
             return untranslated(caption, self.to)
         translate = partial(self.translate, self.translator_from(language))
         return read_answer(caption, self.to, translate)
@@ -129,21 +129,28 @@ class ReadingTranslator:
 
 
 def languages_read(language: str | None) -> tuple[str | None, ...]:
-    """Return the languages that a reader of one language reads: Latin letters are English, too."""
-    alone = language is None or script(language) == "Latin"
+    """Return the languages of what a reader of one language reads.
+
+    A reader of Korean, whose texts have English words, reads English; one of Latin letters or of a
+    language whose script is not known reads its own.
+    """
+    alone = language is None or script(language) in (None, "Latin")
     return (language,) if alone else (language, "en")
 
 
 def with_language(caption: CaptionAnswer, languages: Sequence[str | None]) -> CaptionAnswer:
     """Say in which of these languages a text is; in doubt, in the first."""
+    if caption.text is None:
+        return caption
     known = [each for each in languages if each is not None]
-    language = recognise(caption.text, known) if len(known) > 1 and caption.text else None
+    language = recognise(caption.text, known) if len(known) > 1 else None
     return caption.model_copy(update={"language": language or languages[0]})
 
 
 def untranslated(read: CaptionAnswer, to: str | None) -> ReadAnswer:
     """Make the answer for an image whose text is in the language that is asked for."""
-    return read_answer(read, None, None).model_copy(update={"to": to, "translation": read.text})
+    same = {} if read.text is None else {"to": to, "translation": read.text}
+    return read_answer(read, None, None).model_copy(update=same)
 
 
 def check_language(reader: str, language: str | None, request: ReadRequest) -> None:
@@ -214,9 +221,9 @@ def read_answer(read: CaptionAnswer, to: str | None, translate: Translate | None
 
 
 def _units(paragraph: str) -> list[str]:
-    r"""Return what is translated by itself: a paragraph of sentences, which may have many lines.
+    r"""Return what is translated by itself: lines up to one that ends a sentence are one text.
 
-    Where no line ends a sentence, such as in a menu or a receipt, each line is one.
+    Lines that none ends, such as those of a menu or a receipt, are one text each.
 
     Examples:
         >>> _units("The shop is open from\nnine to five.")
@@ -225,7 +232,13 @@ def _units(paragraph: str) -> list[str]:
         ['Coffee 4,500', 'Tea 3,000']
     """
     lines = [" ".join(line.split()) for line in paragraph.splitlines() if line.strip()]
-    return [" ".join(lines)] if any(map(_ENDS.search, lines)) else lines
+    units, begun = [], []
+    for line in lines:
+        begun.append(line)
+        if _ENDS.search(line):
+            units.append(" ".join(begun))
+            begun = []
+    return units + begun
 
 
 def translate_paragraphs(

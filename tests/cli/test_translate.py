@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.cli.translate import GENERAL
+from manyheads.cli.translate import INTO_ENGLISH
 from manyheads.data.tokenizers.tokenizer import Tokenizer
 from manyheads.predict.load import load
 from manyheads.tasks.translate.predictor import Translator
@@ -161,10 +161,21 @@ def test_the_model_is_chosen_by_the_language_translated_into(call: Call) -> None
     code, _, err = call("translate", "--to", "es", text)
     assert code == 2
     assert "No shipped model translates from en to 'es'" in err
+    code, _, err = call("translate", "--to", "en", stdin=b"Hello")
+    assert code == 2
+    assert "from which language" in err
     code, _, err = call("translate", "--to", "ko", "--model", "en-de", text)
     assert code == 2
     assert "leave out either" in err
 
 
+def test_texts_of_several_languages_are_refused(call: Call) -> None:
+    code, _, err = call("translate", "Wo ist der Bahnhof?", "Where is it?", "Hotel")
+    assert code == 2
+    assert "The texts are in German and English" in err
+
+
 def test_models_of_languages_translate_them() -> None:
-    assert {load(name).folder.recipe.data.source for name in GENERAL.values()} == {*GENERAL}
+    assert {load(name).folder.recipe.data.source for name in INTO_ENGLISH.values()} == {
+        *INTO_ENGLISH
+    }

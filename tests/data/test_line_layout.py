@@ -289,3 +289,11 @@ def test_a_letter_by_itself_is_one_line() -> None:
     assert len(find_lines(image)) == 1
     image[:, 56:64] = 255
     assert len(find_lines(image)) == 2
+
+
+@pytest.mark.parametrize("text", ["ON\nOFF", "WAY\nOUT"])
+def test_two_short_lines_are_two(text: str) -> None:
+    image = Image.new("L", (160, 160), 255)
+    font = ImageFont.load_default(40)
+    ImageDraw.Draw(image).multiline_text((20, 20), text, fill=0, font=font)
+    assert len(find_lines(np.asarray(image))) == 2

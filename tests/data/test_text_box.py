@@ -97,6 +97,73 @@ def test_a_box_beside_a_text_stays() -> None:
     assert without_box(pixels) is pixels
 
 
+def boxed(
+    size: tuple[int, int], box: tuple[int, int, int, int]
+) -> tuple[Image.Image, ImageDraw.ImageDraw]:
+    """Draw a frame on white."""
+    image = Image.new("L", size, 255)
+    pen = ImageDraw.Draw(image)
+    pen.rectangle(box, outline=0, width=2)
+    return image, pen
+
+
+def unchanged(image: Image.Image) -> bool:
+    pixels = np.asarray(image)
+    return without_box(pixels) is pixels
+
+
+def test_a_text_outside_of_a_box_is_not_lost() -> None:
+    """A caption below it, and paragraphs above a button that is as wide as the page."""
+    image, pen = boxed((400, 200), (10, 10, 389, 139))
+    pen.text((40, 60), "Open", fill=0, font=FONT)
+    pen.text((180, 160), "Page 7", fill=0, font=FONT)
+    assert unchanged(image)
+    image = Image.new("L", (400, 300), 255)
+    pen = ImageDraw.Draw(image)
+    for top in (20, 60, 100):
+        pen.text((20, top), "Some words of a text", fill=0, font=FONT)
+    pen.rectangle((5, 200, 394, 280), fill=60)
+    pen.text((180, 225), "Pay", fill=255, font=FONT)
+    assert unchanged(image)
+
+
+def test_a_text_beside_a_box_with_a_text_is_not_lost() -> None:
+    image, pen = sheet("See")
+    pen.rectangle((4, 4, 60, 47), outline=30, width=2)
+    pen.text((20, 14), "1", fill=20, font=FONT)
+    assert unchanged(image)
+
+
+def test_a_title_bar_is_not_lost() -> None:
+    image, pen = boxed((300, 160), (5, 5, 294, 154))
+    pen.rectangle((5, 5, 294, 34), fill=40)
+    pen.text((20, 8), "Warning", fill=255, font=FONT)
+    pen.text((60, 80), "Disk full", fill=0, font=FONT)
+    assert unchanged(image)
+
+
+def test_a_cell_in_a_corner_is_not_lost() -> None:
+    image, pen = boxed((400, 140), (5, 5, 394, 134))
+    pen.rectangle((5, 5, 65, 40), outline=0, width=2)
+    pen.text((14, 10), "12", fill=0, font=FONT)
+    pen.text((120, 80), "Some text", fill=0, font=FONT)
+    assert unchanged(image)
+
+
+def test_a_letter_that_touches_the_frame_is_not_lost() -> None:
+    image, pen = boxed((220, 60), (10, 10, 209, 40))
+    pen.text((60, 22), "Page one", fill=0, font=FONT)
+    assert unchanged(image)
+
+
+def test_a_maze_is_no_box() -> None:
+    """The search for its paper ends."""
+    image, pen = boxed((900, 400), (5, 5, 894, 394))
+    for number, x in enumerate(range(10, 890, 4)):
+        pen.line((x, 5 + 9 * (number % 2), x, 394 - 9 * (1 - number % 2)), fill=0)
+    assert unchanged(image)
+
+
 def test_a_table_stays_whole() -> None:
     """Its cells are papers of their own: none may be lost."""
     image = Image.new("L", (300, 120), 255)

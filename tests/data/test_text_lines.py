@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyheads.data.synthetic.text_lines import Font, RenderedLines, Rendering, cut, find_fonts
+from manyheads.data.synthetic.text_lines import (
+    Font,
+    RenderedLines,
+    Rendering,
+    _wavy,
+    cut,
+    find_fonts,
+)
 from manyheads.errors import DataError, NotFoundError
 from tests.made import write_fonts
 
@@ -115,7 +122,7 @@ def test_fonts_of_several_folders_and_patterns(tmp_path: Path) -> None:
         find_fonts(first, second / "F*.ttf")
 
 
-def test_rules_and_unsteady_letters_are_drawn(fonts: list[Path]) -> None:
+def test_rules_are_drawn(fonts: list[Path]) -> None:
     """A tenth of the lines is ruled at an edge: a row or a column that is ink all along."""
     lines = RenderedLines(["iii"] * 400, fonts, Rendering(), height=32, seed=1)
     ruled = 0
@@ -123,6 +130,18 @@ def test_rules_and_unsteady_letters_are_drawn(fonts: list[Path]) -> None:
         ink = lines.pixels(index, 0) < 128
         ruled += bool((ink.mean(axis=1) > 0.95).any())
     assert 0.03 < ruled / len(lines) < 0.15
+
+
+def test_uneven_letters_keep_their_ink() -> None:
+    """A smooth field moves them by a pixel or two; without one nothing moves."""
+    ink = np.zeros((32, 64), dtype=np.float32)
+    ink[8:24, 20:44] = 1
+    moved = _wavy(ink, np.random.default_rng(0), 0.6)
+    assert moved.shape == ink.shape
+    assert (moved != ink).any()
+    assert abs(moved.sum() / ink.sum() - 1) < 0.15
+    assert (moved[:4] == 0).all()
+    assert np.array_equal(_wavy(ink, np.random.default_rng(0), 0.0), ink)
 
 
 def test_missing_fonts_are_answered_with_where_to_get_them(tmp_path: Path) -> None:

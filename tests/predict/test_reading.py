@@ -16,7 +16,14 @@ from manyheads.asks.caption_request import CaptionRequest
 from manyheads.errors import DataError, NotFoundError, RecipeError, UsageError
 from manyheads.picture_translation import shipped_translator
 from manyheads.project.base_recipe import read_recipe
-from manyheads.tasks.read.predictor import Reader, ReadLine, ReadText, combine, separators
+from manyheads.tasks.read.predictor import (
+    Reader,
+    ReadLine,
+    ReadText,
+    _is_text,
+    combine,
+    separators,
+)
 from manyheads.tasks.read.task import ReadCharacter, edit_distance
 from manyheads.tasks.translate.predictor import Translator
 from tests import squares
@@ -231,8 +238,27 @@ def test_english_and_korean_are_translated_each_by_its_translator(tmp_path: Path
     assert same.translation == same.text
     (named,) = read([tmp_path / "sign.png"], translator="en-ko")
     assert named.translation == korean.translation
+    shutil.copy(Path(__file__).parents[2] / "docs" / "images" / "line.png", tmp_path)
+    images = [tmp_path / "sign.png", tmp_path / "line.png", tmp_path / "none.png"]
+    english, translated, missing = read(images, to="en")
+    assert (english.translation, translated.language) == (english.text, "ko")
+    assert translated.translation == load("ko-en", Translator)(translated.text or "")
+    assert missing.error is not None
+    assert (missing.to, missing.translation) == (None, None)
     with pytest.raises(UsageError, match="No shipped model translates from ko to 'fr'"):
         read([tmp_path / "sign.png"], to="fr")
+
+
+def test_letters_that_are_none_are_left_out() -> None:
+    """Unsure letters of Hangul alone, as in a landscape; a laugh, which is sure, is a text."""
+
+    def line(text: str, probability: float) -> ReadLine:
+        characters = tuple(ReadCharacter(each, probability) for each in text)
+        return ReadLine((ReadText(characters, 0.0),), 0)
+
+    assert not _is_text(line("\u1162\u11a8", 0.4))
+    assert _is_text(line("\u110f\u110f\u110f", 0.99))
+    assert _is_text(line("abc", 0.1))
 
 
 @pytest.mark.parametrize("pair", [("ko", "en"), ("en", "ko"), ("en", "de"), ("de", "en")])

@@ -168,7 +168,7 @@ def test_read_is_the_same_as_on_the_command_line(client: httpx.Client) -> None:
         ({"images": []}, 400, "images is empty"),
         ({"translator": "de-en"}, 400, "but read-ko reads ko"),
         ({"translator": "enko-ko-en", "to": "de"}, 400, "is to be in de"),
-        ({"model": "emoji-caption", "to": "es"}, 404, "from 'en' to 'es'"),
+        ({"model": "emoji-caption", "to": "en"}, 404, "from 'en' to 'en'"),
     ):
         found = client.post("/api/v1/read", json={"images": images} | given)
         assert found.status_code == status, found.text

@@ -8,7 +8,7 @@ from manyheads.asks.load_options import LoadOptions
 from manyheads.asks.translate_request import TranslateAnswer, TranslateRequest
 
 # Shipped translators of everyday text in a language; the default reads English.
-GENERAL = {"de": "de-en", "ko": "ko-en"}
+INTO_ENGLISH = {"de": "de-en", "ko": "ko-en"}
 
 
 def run(
@@ -55,7 +55,7 @@ def run(
     if model is not None and to is not None:
         raise UsageError("--to chooses a shipped model, and --model names one: leave out either.")
     if model is None:
-        model = _general(None if file or glossary else texts, to)
+        model = _general(texts or [], to)
     translator = load_for(TranslateRequest, model, verb="translate", **dict(load))
     # A person waits for each answer.
     at_a_time = 1 if not texts and sys.stdin.isatty() else AT_A_TIME
@@ -82,27 +82,42 @@ def run(
         documents.lines(translator, request, read(texts), glossary, at_a_time, json=json)
 
 
-def _general(texts: list[str] | None, to: str | None) -> str:
+def _general(texts: list[str], to: str | None) -> str:
     """Choose a shipped translator by the language of the texts that a command was given.
 
     Raises:
-        UsageError: none translates from this language to `to`.
+        UsageError: none translates from this language to `to`, or the language is not recognised.
     """
     from manyheads.cli.printed_answers import warn
     from manyheads.data.text.languages import NAMES, recognise
+    from manyheads.errors import UsageError
 
-    language = recognise(" ".join(texts or []), ["en", "fr", *GENERAL])
+    each = [recognise(text, ["en", "fr", *INTO_ENGLISH]) for text in texts]
+    known = sorted({language for language in each if language is not None})
+    if len(known) > 1:
+        several = " and ".join(NAMES[language] for language in known)
+        raise UsageError(
+            f"The texts are in {several}, and a model reads one language: give those of a language "
+            "at a time, or name a model with --model."
+        )
+    language = known[0] if known else None
     if to is not None:
+        if language is None and to == "en":
+            raise UsageError(
+                "Into English, but from which language? It is not recognised (of files and of "
+                "stdin it is not looked for): name a model with --model, such as "
+                f"{' or '.join(INTO_ENGLISH.values())}."
+            )
         from manyheads.picture_translation import shipped_translator
 
         return shipped_translator(language or "en", to)
     if language in (None, "en"):
         return "en-de"
-    if language not in GENERAL:
+    if language not in INTO_ENGLISH:
         warn(f"the text looks {NAMES[language]}, and en-de reads English: --model chooses another.")
         return "en-de"
-    warn(f"{NAMES[language]} is translated by {GENERAL[language]}; --model chooses another.")
-    return GENERAL[language]
+    warn(f"{NAMES[language]} is translated by {INTO_ENGLISH[language]}; --model chooses another.")
+    return INTO_ENGLISH[language]
 
 
 def _print(number: int, answer: TranslateAnswer, request: TranslateRequest, *, json: bool) -> None:

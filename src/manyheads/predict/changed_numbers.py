@@ -6,14 +6,18 @@ import re
 WORDS = 12
 _GROUPED = re.compile(r"(?<=\d)[., '\u2019\u00a0\u2009\u202f](?=\d{3}(?!\d))")
 _DIGITS = re.compile(r"(?<!\d)\d{1,100}(?!\d)")  # Python refuses to read thousands of digits
-# Parts of number words in English, German and French; "one" is an article, too. Of right pairs of
-# tatoeba and enko with digits, 0.1 to 1.9% lack a number and have none of them: most are units.
-SAID_IN = ("en", "de", "fr", "ko")  # Korean sentences have digits
+_HOUR = re.compile(
+    r"(?<![\d:.])(\d{1,2})(?=:\d\d|(?:\.\d\d)?\s*(?:[ap]\.?m\b|o.clock|Uhr|heures?\b|시(?!간)))",
+    re.IGNORECASE,
+)
+SAID_IN = ("en", "de", "fr", "ko")
+# Parts of words for numbers above twelve, for shares, and for hexadecimal. Of right pairs of
+# tatoeba and enko with digits, 0.1 to 2.7% lack a number and have none: most in other units.
 _SAID = re.compile(
-    "two|three|four|five|fift|six|seven|eight|nine|ten|eleven|twel|twent|thir|fort|hundr|thousand"
-    "|illi|dozen|half|quarter|decade|centur|zwei|zwo|drei|vier|fünf|sech|sieb|acht|neun|zehn|elf"
-    "|zwölf|zwanzig|tausend|dutzend|halb|jahrh|jahrzehnt|deux|trois|quatr|cinq|sept|huit|neuf|dix"
-    "|onze|douz|treiz|quinz|seiz|vingt|trent|quarant|soixant|cent|mill|demi|quart|hex|octal",
+    r"teen|twent|thir|fort|fift|\bsix|seven|\beight|nine|hundr|hundert|thousand|illi|dozen|half|quarter"
+    r"|decade|centur|zehn|zwanzig|[zß]ig|tausend|dutzend|halb|viertel|jahrh"
+    r"|quatorz|treiz|quinz|seiz|\bdix|vingt|trent|quarant|cinquant|soixant|\bcents?\b|\bmille"
+    r"|nonant|septant|demi|quart|siècle|hex|octal|반|열|스물|스무|서른|마흔|쉰|예순|일흔|여든|아흔|백|천|만|억",
     re.IGNORECASE,
 )
 
@@ -21,13 +25,12 @@ _SAID = re.compile(
 def changed_numbers(
     source: str, translation: str, target: str | None = None
 ) -> tuple[list[str], list[str]]:
-    """Return the numbers above `WORDS` that are missing, and those that the source does not have.
+    """Return the numbers above `WORDS`, and the hours, that are missing, and those that are new.
 
     Numbers that are only new may have been words: nothing is changed then. Those that are only
     missing may be written out; where a translation into a `target` of `SAID_IN` has no number
-    words, they are gone. Smaller numbers count if the translation has as many numbers and others.
-    Numbers are compared by value, without signs for thousands; '36 may be 2036, and 7 may be 19,
-    which is another way to write an hour.
+    words, they are gone. Numbers are compared by value, without signs for thousands; '36 may be
+    2036, and the hour 7 may be 19.
 
     Examples:
         >>> changed_numbers("It was built in 1894 and is 215 metres long.", "1894, 154 Meter")
@@ -36,27 +39,36 @@ def changed_numbers(
         ([], [])
         >>> changed_numbers("The train leaves at 7:30 pm.", "Der Zug fährt um 17:30 Uhr.")
         (['7'], ['17'])
-        >>> changed_numbers("오늘은 11월 27일 금요일이에요.", "Today is Friday.", "en")
-        (['27'], [])
         >>> changed_numbers("The train leaves at 7:30 pm.", "Der Zug fährt um 19:30 Uhr.")
         ([], [])
+        >>> changed_numbers("오늘은 11월 27일 금요일이에요.", "Today is Friday.", "en")
+        (['27'], [])
     """
+    hours, theirs_of_hours = _HOUR.findall(source), _HOUR.findall(translation)
+    if len(hours) == len(theirs_of_hours) and _clock(hours) != _clock(theirs_of_hours):
+        return hours, theirs_of_hours
     ours, theirs = numbers_of(source), numbers_of(translation)
-    known = {value for each in theirs for value in (each, each % 100, *_hours(each))}
-    least = 0 if len(ours) == len(theirs) else WORDS + 1
-    missing = [text for value, text in ours.items() if value not in known and value >= least]
+    said = {int(hour) % 12 for hour in theirs_of_hours}  # however an hour is written
+    asked = {int(hour) % 12 for hour in hours}
+    known = theirs.keys() | {value % 100 for value in theirs}
+    missing = [
+        text
+        for value, text in ours.items()
+        if value > WORDS and value not in known and not (text in hours and value % 12 in said)
+    ]
     new = [
-        text for value, text in theirs.items() if not {value, value % 100, *_hours(value)} & {*ours}
+        text
+        for value, text in theirs.items()
+        if not {value, value % 100} & ours.keys()
+        and not (text in theirs_of_hours and value % 12 in asked)
     ]
     if new:
         return (missing, new) if missing else ([], [])
-    if target not in SAID_IN or _SAID.search(translation):
-        return [], []
-    return [number for number in missing if int(number) > WORDS], []
+    return ([], []) if target not in SAID_IN or _SAID.search(translation) else (missing, [])
 
 
-def _hours(value: int) -> list[int]:
-    return [each for each in (value - 12, value + 12) if 0 <= each <= 24]
+def _clock(hours: list[str]) -> list[int]:
+    return sorted(int(hour) % 12 for hour in hours)
 
 
 def numbers_of(text: str) -> dict[int, str]:

@@ -20,7 +20,8 @@ PAGE = 100  # pixels: in a side as long as this
 RULE = 0.9  # a row or column with this share of ink is a rule, and no text
 TURNS = np.arange(-4, 4.01, 0.25)  # degrees tried
 FRAME = 0.22  # of a line's height, left around its ink
-GAP = 3  # heights of a line
+GAP = 3  # heights of a line that a gap in it is wide, at least, if it is between columns
+CLOSE = 0.12  # of the height of a letter between its parts, at most
 ONE_LINE = 2.2  # an image at most so many times as high as its only line is that line as it is
 
 
@@ -43,9 +44,11 @@ class _Band(NamedTuple):
 
 def find_lines(pixels: np.ndarray) -> list[TextLine]:
     """Cut grey pixels (height, width) into lines, from top to bottom; none if there is no ink."""
-    pixels = without_box(pixels)
     factor = max(1, int(np.ceil(np.sqrt(pixels.size / MOST))))
     small = np.asarray(Image.fromarray(pixels).reduce(factor)) if factor > 1 else pixels
+    boxed = without_box(small)
+    if boxed is not small:
+        pixels, small, factor = boxed, boxed, 1
     ink = find_ink(small)
     if not ink.any():
         return []
@@ -217,10 +220,11 @@ def _joined(bands: list[_Band], typical: float) -> list[_Band]:
 def _one_letter(bands: list[_Band], columns: np.ndarray) -> bool:
     """Whether two bands are the parts of one letter, such as a syllable of Hangul by itself.
 
-    It is about as wide as high, and without a gap between its columns.
+    It is about as wide as high, without a gap between its columns, and hardly one between its rows.
     """
     whole = bands[-1].bottom - bands[0].top
-    return len(bands) == 2 and 0.7 * whole < len(columns) == np.ptp(columns) + 1 < 1.3 * whole
+    close = len(bands) == 2 and bands[1].top - bands[0].bottom < CLOSE * whole
+    return close and 0.7 * whole < len(columns) == np.ptp(columns) + 1 < 1.3 * whole
 
 
 def _split(band: _Band, profile: np.ndarray, typical: float) -> list[_Band]:

@@ -92,6 +92,7 @@ def find_fonts(*places: Path) -> dict[str, Path]:
 
     Raises:
         NotFoundError: no such folder, or no fonts in it.
+        DataError: two fonts have one name.
     """
     fonts: dict[str, Path] = {}
     for place in places:
@@ -104,6 +105,8 @@ def find_fonts(*places: Path) -> dict[str, Path]:
                 "fonts-nanum` puts Korean fonts into /usr/share/fonts/truetype/nanum; any folder "
                 "of fonts will do: name it in data.fonts."
             )
+        if both := sorted(fonts.keys() & found.keys()):
+            raise DataError(f"Two fonts of data.fonts are named {both[0]!r}: leave one out.")
         fonts |= found
     return fonts
 
@@ -129,9 +132,9 @@ class Font:
             raise DataError(f"{self.path} is not a font that can be read: {error}.") from error
 
     def lacks(self, characters: Iterable[str]) -> set[str]:
-        """Return the characters that the font has no glyph of their own for.
+        """Return the characters without a glyph of their own; spaces need none.
 
-        A small letter that is drawn as its capital is none. Spaces need no glyph.
+        A small letter that is drawn as its capital has none.
         """
         font = self.at(SIZES[-1])
         missing = _glyph(font, MISSING)
@@ -142,7 +145,7 @@ class Font:
             and (
                 (glyph := _glyph(font, each)) == missing
                 or not any(glyph)
-                or (each.islower() and glyph == _glyph(font, each.upper()))
+                or (each != each.upper() and glyph == _glyph(font, each.upper()))
             )
         }
 

@@ -56,5 +56,7 @@ def public_sources(data: Mapping[str, Any]) -> list[PublicCorpus]:
     names = [re.split("[/:]", each)[0] for each in training_sets(data)]
     fonts = data.get("fonts") or ()
     for place in (fonts,) if isinstance(fonts, str) else fonts:
-        names += ["nanum" if "nanum" in PurePath(place).parts else "fonts"]
+        path = PurePath(place)
+        debian = path.is_relative_to("/usr/share/fonts")
+        names.append("nanum" if "nanum" in path.parts else "fonts" if debian else path.name)
     return [known[name] for name in dict.fromkeys(names) if name in known]

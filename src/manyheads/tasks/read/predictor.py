@@ -22,7 +22,7 @@ from manyheads.predict.image_inputs import AnImage, ImageInput, answer_images, n
 from manyheads.project.folder import ModelFolder
 from manyheads.tasks.read.task import BLANK, ReadCharacter, predict_logits, spell
 
-# Mean probability of the letters of an image below which the answer says so
+# Mean probability of the letters of a line below which the answer says so
 # (`python -m benchmarks.reading notes`).
 UNSURE = 0.9
 
@@ -136,13 +136,15 @@ class Reader(Predictor):
             yield "there is no text to be seen in it."
         if len(lines) > 1 and any(line.columns for line in lines):
             yield "lines of it have wide gaps: columns of text and tables are read across."
-        for number, line in enumerate(lines, 1):
-            if line.sure < UNSURE:
-                where = f" of line {number}, {line.text!r}," if len(lines) > 1 else ""
-                yield (
-                    f"it is unlike what {self.folder.name} learned to read: a character{where} "
-                    f"has a probability of {line.sure:.0%} on average. Check the text."
-                )
+        unsure = [number for number, line in enumerate(lines, 1) if line.sure < UNSURE]
+        if unsure:
+            listed = ", ".join(map(str, unsure))
+            where = f" of line {listed}" if len(lines) > 1 else ""
+            lowest = min(line.sure for line in lines)
+            yield (
+                f"it is unlike what {self.folder.name} learned to read: a character{where} has a "
+                f"probability of {lowest:.0%} on average. Check the text."
+            )
 
     def read(self, images: Sequence[ImageInput], *, beams: int = 1) -> list[list[ReadLine]]:
         """Read the lines of each image, from top to bottom.
@@ -176,7 +178,7 @@ class Reader(Predictor):
             [ReadLine(self._texts(line, scores, beams), *line[1:]) for line in image]
             for image in images
         ]
-        return [[line for line in image if _is_text(line.text)] for image in read]
+        return [[line for line in image if _is_text(line)] for image in read]
 
     def _texts(self, line: _Prepared, scores: Iterator[Tensor], beams: int) -> tuple[ReadText, ...]:
         parts = []
@@ -190,10 +192,10 @@ class Reader(Predictor):
         return tuple(combine(parts, beams, [""] * len(parts)))
 
 
-def _is_text(text: str) -> bool:
-    """Tell a text from what is read where there is none: Hangul letters that make no syllable."""
-    alone = sum("\u1100" <= each <= "\u11ff" for each in text)
-    return not alone or 2 * alone < len(text)
+def _is_text(line: ReadLine) -> bool:
+    """Tell a text from what is read where there is none: unsure letters that make no syllable."""
+    alone = sum("\u1100" <= each <= "\u11ff" for each in line.text)
+    return 2 * alone < max(1, len(line.text)) or line.sure >= UNSURE
 
 
 def separators(lines: Sequence[ReadLine]) -> list[str]:

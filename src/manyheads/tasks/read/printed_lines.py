@@ -11,7 +11,7 @@ import numpy as np
 from manyheads.data.checks.held_out_images import hold_out_captioned
 from manyheads.data.images.captioned_images import CaptionedImages
 from manyheads.data.images.line_images import LineImage, LineImages
-from manyheads.data.synthetic.codes import code
+from manyheads.data.synthetic.codes import codes
 from manyheads.data.synthetic.text_lines import (
     RenderedLines,
     Rendering,
@@ -140,7 +140,7 @@ class LineSource(NamedTuple):
             random, most = generator(seed, "codes"), self.render.max_characters
             replaced = random.random(len(lines)) < data.code_share
             lines = [
-                code(random)[:most].rstrip() if swap else line
+                codes(random)[:most].rstrip() if swap else line
                 for line, swap in zip(lines, replaced, strict=True)
             ]
         return lines, table.hashes, table.origin

@@ -139,7 +139,7 @@ async def _read(
 ) -> list[ReadAnswer]:
     """Read images, then translate what was read, as `picture_translation.py` does."""
     translator, to = None, asked.to
-    languages: tuple[str | None, ...] = (reader.languages[0],)
+    languages: tuple[str | None, ...] = ()
     if asked.to is not None or asked.translator is not None:
         # The language that the reader writes by itself; None: it does not tell.
         if reader.languages[0] is None and not reader.queue.facts:
@@ -153,8 +153,9 @@ async def _read(
             languages = pair[:1]
         else:
             languages = languages_read(reads)
-            if not any(same_language(each, to) for each in languages):
-                models.translator(reads, to)
+            for each in languages:
+                if len(languages) == 1 or not same_language(each, to):
+                    models.translator(each, to)  # refused before anything is read
     captions = await reader.queue.ask(job_of(CaptionRequest(images=()), images))
     if to is None:
         return [read_answer(each, None, None) for each in captions]
@@ -163,7 +164,7 @@ async def _read(
     found: dict[str | None, Iterator[ReadAnswer]] = {}
     for language in dict.fromkeys(each.language for each in captions):
         some = [each for each in captions if each.language == language]
-        if same_language(language, to):
+        if translator is None and len(languages) > 1 and same_language(language, to):
             found[language] = iter([untranslated(each, to) for each in some])
             continue
         by = translator or models.translator(language, to)

@@ -306,7 +306,7 @@ export const PATTERNS = [
   [/^there is no text to be seen in it\.$/, "보이는 글이 없습니다."],
   [/^lines of it have wide gaps: columns of text and tables are read across\.$/, "넓은 틈이 있는 줄이 있습니다. 단과 표는 가로로 이어 읽습니다."],
   [/^it is unlike what (.+) learned to read: a character has a probability of (\d+%) on average\. Check the text\.$/, "$1의 학습 자료와 다릅니다: 글자 확률이 평균 $2. 글을 확인하세요."],
-  [/^it is unlike what (.+) learned to read: a character of line (\d+), (.+), has a probability of (\d+%) on average\. Check the text\.$/, "$1의 학습 자료와 다릅니다: $2번째 줄 $3, 글자의 확률이 평균 $4. 글을 확인하세요."],
+  [/^it is unlike what (.+) learned to read: a character of line ([\d, ]+) has a probability of (\d+%) on average\. Check the text\.$/, "$1의 학습 자료와 다릅니다: $2번째 줄의 글자 확률이 평균 $3. 글을 확인하세요."],
   [/^(heads whose attention does not depend on their input, and duplicates); (\d+) more are left out$/, "@1, $2개는 생략"],
   [/^The model shown is untrained: .+$/, "학습 전 모델입니다: 구조는 같고 가중치는 새로 뽑았습니다. 같은 입력과 학습된 모델의 출력을 읽습니다. 확률은 이 모델의 것입니다."],
   [/^(.+), heads? ([\d, ]+): this attention does not differ from the untrained model's\.$/, "@1, 헤드 $2: 이 어텐션은 학습 전 모델과 다르지 않습니다."],
