@@ -198,7 +198,7 @@ def main() -> None:
         sums = [sum(edits[n] for *_, edits in parts) for n in (0, 1)]
         rows = [(kind, total, sums)]
         if arguments.fonts:
-            rows += [(f"  {part}", count, edits) for part, count, edits in parts if part]
+            rows += [(f"  {part}", count, edits) for part, count, edits in parts if part and count]
         for name, count, edits in rows:
             columns = [f"{100 * each / count:12.2f}" for each in edits[: 1 + beside]]
             print(f"{name:<34}{''.join(columns)}")

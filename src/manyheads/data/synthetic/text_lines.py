@@ -211,8 +211,8 @@ class RenderedLines:
         self.texts = [texts[index] for index in kept]
         if not self.texts:
             raise DataError(
-                f"None of {len(texts):,} texts can be drawn: no font in {fonts[0].parent} has all "
-                f"of its characters. Missing: {' '.join(self.missing[:20])}."
+                f"None of {len(texts):,} texts can be drawn: none of {len(fonts)} fonts has all of "
+                f"its characters. Missing: {' '.join(self.missing[:20])}."
             )
         self._able = able[kept]
         self._noise = generator(seed, "noise").standard_normal(NOISE, dtype=np.float32)
