@@ -5,8 +5,8 @@
     python -m benchmarks.reading fonts FOLDER
     python -m benchmarks.reading notes
 
-`translate`: 100 lines of the Korean side of enko's test split, drawn in the held-out fonts as the
-recipe draws lines, are read and translated; chrF beside that of the translated true texts.
+`translate`: 100 lines of the Korean side of enko's test split, drawn in ordinary held-out fonts as
+the recipe draws lines, are read and translated; chrF beside that of the translated true texts.
 `pages`: paragraphs of the same split in the held-out fonts on pages: as they are, turned,
 and as a camera would see them (perspective, uneven light, blur, noise, JPEG; computed, not taken).
 `fonts`: lines in all fonts of a folder that the reader never saw, a line of the table each.
@@ -36,10 +36,12 @@ from manyheads.picture_translation import READER, ReadingTranslator
 from manyheads.recipe_data.pair_splits import corpus_split
 from manyheads.streams import generator
 from manyheads.tasks.read.predictor import Reader, combine, separators
-from manyheads.tasks.read.printed_lines import split_fonts
 from manyheads.tasks.read.recipe import ReadRecipe
 from manyheads.tasks.read.task import edit_distance, measure, plain
 
+NANUM = Path("/usr/share/fonts/truetype/nanum")
+ORDINARY = [NANUM / f"{name}.ttf" for name in ("NanumBarunGothic", "NanumBarunGothicBold")]
+ORDINARY += [NANUM / f"{name}.ttf" for name in ("NanumSquareRoundR", "NanumSquareRoundB")]
 LINES = 100
 LONGEST = 44  # characters of a line
 PAGES = 40
@@ -63,7 +65,7 @@ def translate(reader: Reader, translator: str) -> None:
     references = {short[n][0]: short[n][1] for n in chosen}
     lines = RenderedLines(
         list(references),
-        split_fonts("test", recipe.data),
+        ORDINARY,
         recipe.render,
         height=recipe.image.height,
         seed=1,
@@ -94,7 +96,7 @@ def pages(reader: Reader, translator: str) -> None:
     """Measure character errors of whole pages."""
     recipe = reader.folder.recipe
     assert isinstance(recipe, ReadRecipe)
-    fonts = split_fonts("test", recipe.data)
+    fonts = ORDINARY
     texts = [text for text, _ in pairs(translator) if 120 <= len(text) <= 400][:PAGES]
     print(f"{len(texts)} pages; character errors in percent, lines found of those there")
     for name in ("as they are", "turned by 2 degrees", "like photographs"):
@@ -179,7 +181,7 @@ def notes(reader: Reader) -> None:
     assert isinstance(recipe, ReadRecipe)
     data: Any = load("enko-ko-en").folder.recipe.data
     texts = [plain(text) for text in corpus_split("valid", data).source if len(text) <= LONGEST]
-    paths = split_fonts("valid", recipe.data)
+    paths = ORDINARY
     lines = RenderedLines(texts, paths, recipe.render, height=recipe.image.height, seed=3)
     noted: dict[str, list[bool]] = {name: [] for name in ("none", "to 10%", "to 30%", "more")}
     for number in range(5 * LINES):
