@@ -96,7 +96,7 @@ class ReadingTranslator:
         return [self._answer(caption) for caption in captions]
 
     def _answer(self, caption: CaptionAnswer) -> ReadAnswer:
-        if not self.languages:
+        if not self.languages or caption.text is None:
             return read_answer(caption, None, None)
         caption = with_language(caption, self.languages)
         language = caption.language

@@ -211,15 +211,16 @@ def test_a_translation_of_what_was_read_has_notes(reader: Reader, draw: Draw) ->
     assert any(note.startswith("line 1: ") and told in note for note in found.notes or ())
 
 
-@pytest.mark.parametrize(("blur", "noted"), [(0.0, False), (3.4, True)])
-def test_a_note_follows_what_the_shipped_reader_can_do(blur: float, noted: bool) -> None:
+@pytest.mark.parametrize("noted", [False, True])
+def test_a_note_follows_what_the_shipped_reader_can_do(noted: bool) -> None:
     """Of lines that it reads, and of the same lines where it gets a quarter or more wrong."""
     reader = load("read-ko")
     assert isinstance(reader, Reader)
-    for text in ("Remove an attribute by name.", "The meeting begins at nine."):
+    for text, most in (("Remove an attribute by name.", 3.4), ("The meeting begins at nine.", 5)):
         image = Image.new("L", (460, 52), 230)
         ImageDraw.Draw(image).text((10, 8), text, fill=50, font=ImageFont.load_default(28))
-        (lines,) = reader.read([image.filter(ImageFilter.GaussianBlur(blur)).convert("RGB")])
+        blurred = image.filter(ImageFilter.GaussianBlur(most * noted))
+        (lines,) = reader.read([blurred.convert("RGB")])
         best = combine([line.texts for line in lines], 1, [""])[0]
         assert (edit_distance(best.text, text) > len(text) / 4) is noted
         assert any("is unlike what" in each for each in reader.notes(lines)) is noted

@@ -132,7 +132,7 @@ class Reader(Predictor):
 
     def notes(self, lines: Sequence[ReadLine]) -> Iterator[str]:
         """Say what to know about what was read in an image."""
-        if not lines:
+        if not any(line.text.strip() for line in lines):
             yield "there is no text to be seen in it."
         if len(lines) > 1 and any(line.columns for line in lines):
             yield "lines of it have wide gaps: columns of text and tables are read across."

@@ -164,6 +164,9 @@ async def _read(
     found: dict[str | None, Iterator[ReadAnswer]] = {}
     for language in dict.fromkeys(each.language for each in captions):
         some = [each for each in captions if each.language == language]
+        if all(each.text is None for each in some):  # could not be read
+            found[language] = iter([read_answer(each, None, None) for each in some])
+            continue
         if translator is None and len(languages) > 1 and same_language(language, to):
             found[language] = iter([untranslated(each, to) for each in some])
             continue
