@@ -7,7 +7,7 @@
 
 `translate`: 100 lines of the Korean side of enko's test split, drawn in ordinary held-out fonts as
 the recipe draws lines, are read and translated; chrF beside that of the translated true texts.
-`pages`: paragraphs of the same split in the held-out fonts on pages: as they are, turned,
+`pages`: paragraphs of the same split in the same fonts on pages: as they are, turned,
 and as a camera would see them (perspective, uneven light, blur, noise, JPEG; computed, not taken).
 `fonts`: lines in all fonts of a folder that the reader never saw, a line of the table each.
 `notes`: lines of the validation split, more and more blurred and noisy; the shares noted as unsure.
@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
+from benchmarks import reading_signs
 from manyheads import load
 from manyheads.asks.read_request import ReadRequest
 from manyheads.data.synthetic.text_lines import RenderedLines, find_fonts
@@ -39,9 +40,7 @@ from manyheads.tasks.read.predictor import Reader, combine, separators
 from manyheads.tasks.read.recipe import ReadRecipe
 from manyheads.tasks.read.task import edit_distance, measure, plain
 
-NANUM = Path("/usr/share/fonts/truetype/nanum")
-ORDINARY = [NANUM / f"{name}.ttf" for name in ("NanumBarunGothic", "NanumBarunGothicBold")]
-ORDINARY += [NANUM / f"{name}.ttf" for name in ("NanumSquareRoundR", "NanumSquareRoundB")]
+ORDINARY = [reading_signs.SHARE / name for name in reading_signs.ORDINARY]
 LINES = 100
 LONGEST = 44  # characters of a line
 PAGES = 40

@@ -389,7 +389,9 @@ def test_words(sources: Sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     table = {"name_en": names, "name_ko": ["배", "눈", "배", "가족"]}
     splits = {"split": ["train", "test_unseen", "train", "train"]}
     pq.write_table(pa.table(table | splits), tmp_path / words.EMOJI)
-    (path,) = words.build(sources, tmp_path)
+    path, phrases = words.build(sources, tmp_path)
+    assert phrases.name == "phrases.en-ko.tsv"
+    assert "Thank you.\t감사합니다.\n" in phrases.read_text(encoding="utf-8")
     assert path.read_text("utf-8").splitlines() == [
         "carrot\t당근",
         "go\t가다",

@@ -22,7 +22,7 @@ from manyheads.tasks.translate.predictor import Translator
 
 READER = "read-ko"
 # Ends of sentences; Korean ones on signs often have no mark.
-_ENDS = re.compile(r"[.!?…。][\"'”’)]*$|(?:니다|[어아여해세에예이]요|죠|시오)$")
+_ENDS = re.compile(r"(?<![ap]\.m)[.!?…。][\"'”’)]*$|(?:니다|[어아여해세에예이]요|죠|시오)$")
 Pair = tuple[str | None, str | None]  # of languages: the source's, and the target's
 # Gives translations of texts, and what to note.
 Translate = Callable[[Sequence[str]], tuple[list[str], Sequence[str]]]
@@ -223,7 +223,7 @@ def read_answer(read: CaptionAnswer, to: str | None, translate: Translate | None
 def _units(paragraph: str) -> list[str]:
     r"""Return what is translated by itself: lines up to one that ends a sentence are one text.
 
-    Lines that none ends, such as those of a menu or a receipt, are one text each.
+    Lines after the last end of a sentence are one text each, as on a menu or a receipt.
 
     Examples:
         >>> _units("The shop is open from\nnine to five.")
@@ -267,7 +267,7 @@ def shipped_translator(source: str | None, target: str | None) -> str:
     listed = ", ".join(f"{name} ({one} to {other})" for name, (one, other) in known.items())
     raise UsageError(
         f"No shipped model translates from {source} to {target!r}: there are {listed}. Name one of "
-        "your own."
+        "your own: as `translator` of what is read, as `model` of texts."
     )
 
 

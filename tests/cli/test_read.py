@@ -24,7 +24,7 @@ def test_lines_in_order(call: Call, sign: Path) -> None:
     code, out, err = call("read", "--model", trained("reader"), sign)
     assert code == 0
     assert len(out.splitlines()) == 2
-    assert "2 lines were found" in err
+    assert "2 lines" not in err
     told = json.loads(call("read", "--model", trained("reader"), sign, "--json").out)
     assert told["text"] == out.removesuffix("\n")
     assert "translation" not in told
@@ -38,7 +38,7 @@ def test_translation_follows(call: Call, sign: Path) -> None:
     assert code == 0
     text, _, translation = out.partition("\n\n")
     assert len(text.splitlines()) == 2
-    assert len(translation.splitlines()) == 1
+    assert len(translation.splitlines()) == 2  # no line ends a sentence
     told = json.loads(call("read", sign, *models, "--json").out)
     assert (told["language"], told["to"]) == ("en", "de")
     assert told["translation"] == translation.strip()

@@ -156,6 +156,18 @@ def test_a_letter_that_touches_the_frame_is_not_lost() -> None:
     assert unchanged(image)
 
 
+def test_a_letter_that_touches_a_side_is_not_lost() -> None:
+    """At the left, and in a box that is higher than wide."""
+    image, pen = boxed((220, 60), (10, 10, 209, 40))
+    pen.text((11, 14), "Tickets", fill=0, font=FONT)
+    assert unchanged(image)
+    image, pen = boxed((220, 320), (10, 10, 209, 309))
+    pen.text((80, 100), "Open", fill=0, font=FONT)
+    pen.text((200, 200), "I", fill=0, font=FONT)
+    pen.line((203, 208, 209, 208), fill=0, width=3)
+    assert unchanged(image)
+
+
 def test_a_maze_is_no_box() -> None:
     """The search for its paper ends."""
     image, pen = boxed((900, 400), (5, 5, 894, 394))

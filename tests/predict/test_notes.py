@@ -336,6 +336,11 @@ def test_what_fits_is_left_alone(length: int) -> None:
         ("Come at 5 pm.", "Kommen Sie um 15 Uhr.", "de", (["5"], ["15"])),
         ("Come at 5 pm.", "Kommen Sie um 17 Uhr.", "de", ([], [])),
         ("5시까지 와 주세요.", "Please come by 5 o'clock.", "en", ([], [])),
+        ("It takes 3 hours, come at 5:00 pm.", "Cela prend 3 heures, à 17 h.", "fr", ([], [])),
+        ("Ich habe 3 Uhren und komme um halb fünf.", "3 watches, at 4:30.", "en", ([], [])),
+        ("Ich traf die 3 am Freitag.", "I met the 3 at 4:30.", "en", ([], [])),
+        ("It is 6:30.", "Es ist halb 7 Uhr.", "de", ([], [])),
+        ("7:30 to 9:00", "7:30 bis 10:00", "de", (["9"], ["10"])),
         ("8시간 걸려요.", "It takes 18 hours.", "en", ([], [])),  # no hour of a day
     ],
 )

@@ -24,6 +24,6 @@ class ReadAnswer(Answer):
     text: str | None = None  # its lines; an empty one between paragraphs
     language: str | None = None
     to: str | None = None
-    translation: str | None = None  # a text a line, an empty one between paragraphs
+    translation: str | None = None  # a line each text, an empty one between paragraphs
     notes: tuple[str, ...] | None = None
     error: str | None = None

@@ -92,24 +92,23 @@ def _general(texts: list[str], to: str | None) -> str:
     from manyheads.data.text.languages import NAMES, recognise
     from manyheads.errors import UsageError
 
-    each = [recognise(text, ["en", "fr", *INTO_ENGLISH]) for text in texts]
-    known = sorted({language for language in each if language is not None})
-    if len(known) > 1:
-        several = " and ".join(NAMES[language] for language in known)
+    languages = ["en", "fr", *INTO_ENGLISH]
+    language = recognise(" ".join(texts), languages)
+    each = {recognise(text, languages) for text in texts}
+    if "ko" in each and len(each - {None}) > 1:  # of another script, so without doubt
         raise UsageError(
-            f"The texts are in {several}, and a model reads one language: give those of a language "
-            "at a time, or name a model with --model."
+            "Some of the texts are in Korean and some are not, and a model reads one language: "
+            "give those of a language at a time, or name a model with --model."
         )
-    language = known[0] if known else None
     if to is not None:
-        if language is None and to == "en":
+        from manyheads.picture_translation import same_language, shipped_translator
+
+        if language is None and same_language(to, "en"):
             raise UsageError(
-                "Into English, but from which language? It is not recognised (of files and of "
-                "stdin it is not looked for): name a model with --model, such as "
+                "Into English, but from which language? It is not recognised, and in files and "
+                "stdin not looked for: name a model with --model, such as "
                 f"{' or '.join(INTO_ENGLISH.values())}."
             )
-        from manyheads.picture_translation import shipped_translator
-
         return shipped_translator(language or "en", to)
     if language in (None, "en"):
         return "en-de"

@@ -71,26 +71,29 @@ def _within(pixels: np.ndarray) -> np.ndarray | None:
         return None
     rows, columns = (np.flatnonzero(held.any(axis=axis)) for axis in (1, 0))
     whole = len(rows) >= HELD * height - 2 * depth and len(columns) >= HELD * width - 2 * depth
-    if not whole or (like | outside).all() or _loses(like, outside, depth):
+    if not whole or (like | outside).all() or _loses(outside, depth):
         return None
     inner = np.where(outside, paper, box).astype(np.uint8)
     return inner[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
 
 
-def _loses(like: np.ndarray, outside: np.ndarray, depth: int) -> bool:
+def _loses(outside: np.ndarray, depth: int) -> bool:
     """Tell whether something of what a frame holds is outside of its paper.
 
     That is a letter that touches the frame, a bar with a title, or a cell of a table.
     """
-    height, width = like.shape
+    height, width = outside.shape
     inset, round_end = depth + 3, height // 2
     if outside[inset:-inset, round_end : max(round_end, width - round_end)].any():
         return True
-    papers = like & outside  # beyond round corners, which are alike
-    halves = (slice(None, height // 2), slice(-(height // 2), None))
-    sides = (slice(None, width // 2), slice(-(width // 2), None))
-    corners = [int(papers[half, side].sum()) for half in halves for side in sides]
-    return max(corners) > 2 * min(corners) + SMALLEST * SMALLEST // 4
+    corners = outside[inset:-inset, inset:-inset]  # round ones are alike
+    down, across = corners.shape[0] // 2, corners.shape[1] // 2
+    sums = [
+        int(corners[half, side].sum())
+        for half in (slice(None, down), slice(-down, None))
+        for side in (slice(None, across), slice(-across, None))
+    ]
+    return max(sums) > 1.5 * min(sums) + SMALLEST
 
 
 def _sides(flags: np.ndarray, depths: Sequence[int]) -> float:

@@ -105,8 +105,9 @@ def find_fonts(*places: Path) -> dict[str, Path]:
                 "fonts-nanum` puts Korean fonts into /usr/share/fonts/truetype/nanum; any folder "
                 "of fonts will do: name it in data.fonts."
             )
-        if both := sorted(fonts.keys() & found.keys()):
-            raise DataError(f"Two fonts of data.fonts are named {both[0]!r}: leave one out.")
+        for name in fonts.keys() & found.keys():
+            if fonts[name] != found[name]:
+                raise DataError(f"{fonts[name]} and {found[name]} have one name: leave one out.")
         fonts |= found
     return fonts
 

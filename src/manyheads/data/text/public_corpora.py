@@ -57,6 +57,8 @@ def public_sources(data: Mapping[str, Any]) -> list[PublicCorpus]:
     fonts = data.get("fonts") or ()
     for place in (fonts,) if isinstance(fonts, str) else fonts:
         path = PurePath(place)
-        debian = path.is_relative_to("/usr/share/fonts")
-        names.append("nanum" if "nanum" in path.parts else "fonts" if debian else path.name)
+        if "nanum" in path.parts:
+            names.append("nanum")
+        elif path.is_relative_to("/usr/share/fonts"):
+            names.append("fonts")
     return [known[name] for name in dict.fromkeys(names) if name in known]

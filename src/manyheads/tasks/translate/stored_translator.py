@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from manyheads.data.text.languages import base
 from manyheads.decode.loops import loops
 from manyheads.predict.changed_numbers import changed_numbers, numbers_of
 from manyheads.predict.fewer_sentences import fewer_sentences
@@ -94,7 +93,7 @@ class StoredTranslator:
                 f"it is unlike what {self.folder.name} was trained on "
                 f"({self.folder.recipe.data.train}): {why}. Check the translation."
             )
-        missing, new = changed_numbers(source.text, best.text, base(self.target))
+        missing, new = changed_numbers(source.text, best.text, self.target)
         if missing and searched:
             instead = f", {', '.join(new)} instead" if new else ""
             yield (
