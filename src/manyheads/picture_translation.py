@@ -79,7 +79,7 @@ class ReadingTranslator:
         if request.translator is None:
             self.languages = languages_read(language)
             for each in self.languages:
-                if len(self.languages) == 1 or not same_language(each, request.to):
+                if not stays(each, request.to, self.languages):
                     shipped_translator(each, request.to)  # refused before anything is read
             return
         name = request.translator
@@ -100,7 +100,7 @@ class ReadingTranslator:
             return read_answer(caption, None, None)
         caption = with_language(caption, self.languages)
         language = caption.language
-        if len(self.languages) > 1 and same_language(language, self.to):
+        if stays(language, self.to, self.languages):
             return untranslated(caption, self.to)
         translate = partial(self.translate, self.translator_from(language))
         return read_answer(caption, self.to, translate)
@@ -145,6 +145,11 @@ def with_language(caption: CaptionAnswer, languages: Sequence[str | None]) -> Ca
     known = [each for each in languages if each is not None]
     language = recognise(caption.text, known) if len(known) > 1 else None
     return caption.model_copy(update={"language": language or languages[0]})
+
+
+def stays(language: str | None, to: str | None, languages: Sequence[str | None]) -> bool:
+    """Whether a text of a reader of several languages is in the one that is asked for."""
+    return len(languages) > 1 and same_language(language, to)
 
 
 def untranslated(read: CaptionAnswer, to: str | None) -> ReadAnswer:

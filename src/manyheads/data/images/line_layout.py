@@ -49,15 +49,17 @@ def find_lines(pixels: np.ndarray) -> list[TextLine]:
     boxed = without_box(small)
     if boxed is not small:
         pixels, small, factor = boxed, boxed, 1
-    ink = find_ink(small)
+    contrast = _contrast(small)
+    ink = _ink(contrast)
     if not ink.any():
         return []
     if turn := find_turn(ink):
         pixels, small = _turned(pixels, turn), _turned(small, turn)
-        ink = find_ink(small)
+        contrast = _contrast(small)
+        ink = _ink(contrast)
     if not (bands := find_bands(ink)):
         return []
-    ink, bands = _with_faint_lines(small, ink, bands)
+    ink, bands = _with_faint_lines(contrast, ink, bands)
     if len(bands) == 1 and small.shape[0] <= ONE_LINE * bands[0].height:
         return [TextLine(pixels, 0)]
     paragraphs = _paragraphs(bands)
@@ -85,12 +87,16 @@ def find_ink(pixels: np.ndarray) -> np.ndarray:
     A pixel is compared with the mean around it, so that light may fall unevenly. Ink is what there
     is less of: dark on light paper, or light on dark.
     """
-    height, width = pixels.shape
-    gap = _contrast(pixels)
-    darker = gap[gap > 0]
+    return _ink(_contrast(pixels))
+
+
+def _ink(contrast: np.ndarray) -> np.ndarray:
+    """Tell ink from paper by the contrast of each pixel; rules are no ink."""
+    height, width = contrast.shape
+    darker = contrast[contrast > 0]
     if not darker.size:
-        return np.zeros(pixels.shape, dtype=bool)
-    ink: np.ndarray = gap > max(CONTRAST, _otsu(darker))
+        return np.zeros(contrast.shape, dtype=bool)
+    ink: np.ndarray = contrast > max(CONTRAST, _otsu(darker))
     ink &= _neighbours(ink) >= 2
     if height >= PAGE:  # rules and the edges of the paper are no text
         ink[:, ink.mean(axis=0) > RULE] = False
@@ -110,20 +116,20 @@ def _contrast(pixels: np.ndarray) -> np.ndarray:
 
 
 def _with_faint_lines(
-    pixels: np.ndarray, ink: np.ndarray, bands: list[_Band]
+    contrast: np.ndarray, ink: np.ndarray, bands: list[_Band]
 ) -> tuple[np.ndarray, list[_Band]]:
     """Add lines of fainter text between those that were found, such as grey remarks.
 
     They are about as high as the others, and much wider than high, unlike spots.
     """
     typical = float(np.median([band.height for band in bands]))
-    between = np.ones(len(pixels), dtype=bool)
+    between = np.ones(len(contrast), dtype=bool)
     for band in bands:
         frame = round(FRAME * band.height) + 1
         between[max(0, band.top - frame) : band.bottom + frame] = False
     if not between.any():
         return ink, bands
-    faint = (_contrast(pixels) > 2 * CONTRAST) & between[:, None]
+    faint = (contrast > 2 * CONTRAST) & between[:, None]
     faint &= _neighbours(faint) >= 2
     faint[:, faint[between].mean(axis=0) > RULE] = False
     faint[faint.mean(axis=1) > RULE] = False

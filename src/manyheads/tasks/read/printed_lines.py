@@ -1,7 +1,7 @@
 """From the names in a [data] table to printed lines: drawn from texts, or read from images."""
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress
 from pathlib import Path
 from typing import NamedTuple
@@ -131,18 +131,13 @@ class LineSource(NamedTuple):
             lines += self._cut(compress(others, chosen), "also-cut")
         if data.random_share and split == "train":
             random = generator(seed, "random-letters")
-            replaced = random.random(len(lines)) < data.random_share
-            lines = [
-                random_letters(line, random) if swap else line
-                for line, swap in zip(lines, replaced, strict=True)
-            ]
+            lines = _some_replaced(lines, data.random_share, random, random_letters)
         if data.code_share and split == "train":
-            random, most = generator(seed, "codes"), self.render.max_characters
-            replaced = random.random(len(lines)) < data.code_share
-            lines = [
-                codes(random)[:most].rstrip() if swap else line
-                for line, swap in zip(lines, replaced, strict=True)
-            ]
+            most = self.render.max_characters
+            made = generator(seed, "codes")
+            lines = _some_replaced(
+                lines, data.code_share, made, lambda _, random: codes(random)[:most].rstrip()
+            )
         return lines, table.hashes, table.origin
 
     def _cut(self, texts: Iterable[str], purpose: str) -> Iterator[str]:
@@ -171,6 +166,17 @@ def split_fonts(split: str, data: ReadData) -> list[Path]:
     if not fonts:
         raise RecipeError("Every font of data.fonts is held out: leave some to train on.")
     return fonts
+
+
+def _some_replaced(
+    lines: list[str],
+    share: float,
+    random: np.random.Generator,
+    make: Callable[[str, np.random.Generator], str],
+) -> list[str]:
+    """Replace a share of the lines, each by what is made of it."""
+    chosen = random.random(len(lines)) < share
+    return [make(line, random) if swap else line for line, swap in zip(lines, chosen, strict=True)]
 
 
 def _column(name: str, data: ReadData, column: int | None) -> Sentences:

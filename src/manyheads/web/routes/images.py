@@ -28,7 +28,7 @@ from manyheads.picture_translation import (
     check_translator,
     languages_read,
     read_answer,
-    same_language,
+    stays,
     translate_paragraphs,
     untranslated,
     with_language,
@@ -154,7 +154,7 @@ async def _read(
         else:
             languages = languages_read(reads)
             for each in languages:
-                if len(languages) == 1 or not same_language(each, to):
+                if not stays(each, to, languages):
                     models.translator(each, to)  # refused before anything is read
     captions = await reader.queue.ask(job_of(CaptionRequest(images=()), images))
     if to is None:
@@ -167,7 +167,7 @@ async def _read(
         if all(each.text is None for each in some):  # could not be read
             found[language] = iter([read_answer(each, None, None) for each in some])
             continue
-        if translator is None and len(languages) > 1 and same_language(language, to):
+        if stays(language, to, languages):
             found[language] = iter([untranslated(each, to) for each in some])
             continue
         by = translator or models.translator(language, to)
