@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from manyheads import load
+from manyheads.cli.look import model_for
 from manyheads.data.images.digits import read_digits
 from manyheads.tasks.translate.predictor import Translator
 from tests.cli.conftest import Call
@@ -294,6 +295,34 @@ def test_look_at_an_image(call: Call, classifier: Path, images: list[Path], tmp_
     assert "left" in out
     assert "wrote look.html" in err
     assert (tmp_path / "look.html").read_bytes().startswith(b"<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("given", "model"),
+    [("How are you?", "en-de"), ("안녕하세요", "ko-en"), ("Wie geht es dir?", "de-en")],
+)
+def test_look_chooses_a_translator_of_the_language(call: Call, given: str, model: str) -> None:
+    assert json.loads(call("look", given, "--json").out)["model"] == model
+
+
+def test_look_needs_an_input(call: Call) -> None:
+    """A word alone is taken for a model; an image has a classifier."""
+    assert "Missing argument 'INPUT'" in call("look", "en-de").err
+    assert model_for("docs/images/seven.png") == ["cifar10-cct-2-3x2"]
+
+
+def test_look_tells_what_to_note_of_the_answer(call: Call) -> None:
+    """As the command that only answers does."""
+    text = "Teh qick brwn fox jmps at 7:30 pm."
+    notes = json.loads(call("look", "en-de", text, "--json").out)["notes"]
+    answer = json.loads(call("translate", text, "--json").out)["notes"]
+    assert len(answer) >= 2
+    assert notes[: len(answer)] == answer
+
+
+def test_a_file_is_not_translated_as_a_text_in_silence(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "note.txt").write_text("How are you?", encoding="utf-8")
+    assert "--file note.txt translates what is in it" in call("translate", "note.txt").err
 
 
 def test_look_takes_the_place_of_no_page_without_a_word(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from manyheads.asks.load_options import LoadOptions
 from manyheads.asks.look_request import LookRequest
+from manyheads.cli.translate import general
 
 if TYPE_CHECKING:
     from manyheads.looking.look_inside import Look
@@ -99,6 +100,18 @@ def run(
     finally:
         for line in (*told, *look.view.notes):
             warn(line)
+
+
+def model_for(given: str) -> list[str]:
+    """Choose a shipped model for an image, or for a text of several words; else none.
+
+    One word is taken for a model whose input is missing.
+    """
+    from manyheads.data.images.image_file import SUFFIXES
+
+    if Path(given).suffix.lower() in SUFFIXES:
+        return ["cifar10-cct-2-3x2"]
+    return [general([given], None)] if len(given.split()) > 1 or not given.isascii() else []
 
 
 def _new_page() -> Path:

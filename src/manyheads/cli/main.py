@@ -88,6 +88,10 @@ class _Verb(TyperCommand):
                 name = param.opts[0] if param.opts[0].startswith("-") else param.metavar
                 rest = "" if param.required else ", or leave it out"
                 raise UsageError(f"{name} is empty: give it a value{rest}.")
+        if self.name == "look" and given["given"] is None and given["model"] is not None:
+            from manyheads.cli.look import model_for
+
+            args = [*model_for(given["model"]), *args]
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:

@@ -28,6 +28,7 @@ def run(
 ) -> None:
     """Translate texts: one answer a line, in order; or a document."""
     from manyheads.cli import bulk, documents
+    from manyheads.cli.printed_answers import warn
     from manyheads.cli.texts import texts as read
     from manyheads.errors import UsageError
     from manyheads.predict.load import load_for
@@ -54,8 +55,11 @@ def run(
         raise UsageError("--without is for texts: leave out --file and --glossary.")
     if model is not None and to is not None:
         raise UsageError("--to chooses a shipped model, and --model names one: leave out either.")
+    for text in texts or []:
+        if len(text) < 256 and Path(text).is_file():
+            warn(f"{text} is translated as a text: --file {text} translates what is in it.")
     if model is None:
-        model = _general(texts or [], to)
+        model = general(texts or [], to)
     translator = load_for(TranslateRequest, model, verb="translate", **dict(load))
     # A person waits for each answer.
     at_a_time = 1 if not texts and sys.stdin.isatty() else AT_A_TIME
@@ -82,7 +86,7 @@ def run(
         documents.lines(translator, request, read(texts), glossary, at_a_time, json=json)
 
 
-def _general(texts: list[str], to: str | None) -> str:
+def general(texts: list[str], to: str | None) -> str:
     """Choose a shipped translator by the language of the texts that a command was given.
 
     Raises:

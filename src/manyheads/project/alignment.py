@@ -27,9 +27,9 @@ class Entry(BaseModel):
             late=self.step == "read",
         )
         why = (
-            f"of {self.ways} ways to read alignments this one errs least on {self.references:,} "
-            f"words of {self.data} whose origin is known: {self.error:.1f}%; the mean of the last "
-            f"layer but one, {self.usual:.1f}%"
+            f"chosen from {self.ways} heads and means of heads by {self.references:,} words of "
+            f"{self.data} whose source is known: wrong for {self.error:.1f}% of them, the mean of "
+            f"the last layer but one for {self.usual:.1f}%"
         )
         return Chosen(reader=reader, why=why, error=round(self.error / 100, 4))
 

@@ -28,6 +28,7 @@ from manyheads.nn.recording.token_grid import TokenGrid
 from manyheads.nn.recording.trace import Trace
 from manyheads.predict.image_inputs import ImageInput, named, opened
 from manyheads.predict.task_pipeline import Explanation
+from manyheads.predict.unusual_images import unlike
 from manyheads.tasks.caption.predictor import Captioner
 from manyheads.tasks.caption.task import language_prefix
 
@@ -57,9 +58,14 @@ def look(predictor: Captioner, request: LookRequest) -> Explanation:
         )
     image = opened(request.given)
     language = predictor.known(request.language or "")
+    notes = ["A word's probability is given the image and the words before it."]
     if request.reference is None:
         ((best, *_),) = predictor.caption([image], language)
         tokens, text = best.tokens, best.text
+        (strange,) = unlike(
+            predictor.folder.name, [predictor.pixels(image)], predictor.image_domain
+        )
+        notes += [] if request.untrained else predictor.notes(best, strange)
     else:
         (tokens,) = predictor.tokenizer.encode([request.reference])
         text = request.reference
@@ -94,7 +100,7 @@ def look(predictor: Captioner, request: LookRequest) -> Explanation:
         ],
         crop=Crop(*predictor.preprocessing.box(width, height)),
         attributions=overlays,
-        notes=["A word's probability is given the image and the words before it."],
+        notes=notes,
     )
     end = special_ids(predictor.model).end
     names = [predictor.tokenizer.piece(token) for token in [*tokens, end]]

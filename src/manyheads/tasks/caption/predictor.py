@@ -1,6 +1,6 @@
 """Captioners: a stored model that writes texts for images, called with images or their paths."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, overload
 
 import torch
@@ -148,21 +148,27 @@ class Captioner(ImagePredictor):
 
         def answer(path: str, found: tuple[Sequence[Translation], str | None]) -> CaptionAnswer:
             written, strange = found
-            notes = [strange] if strange else []
-            # What is drawn may be improbable.
-            if searched and (unsure := unsure_of_text(self.folder.name, written[0])):
-                notes.append(unsure)
-            if not written[0].finished:
-                notes.append("the text was cut off at the length limit.")
             return CaptionAnswer(
                 path=path,
                 text=written[0].text,
                 language=language,
                 n_best=tuple(map(_caption, written)),
-                notes=tuple(notes) or None,
+                notes=tuple(self.notes(written[0], strange, searched=searched)) or None,
             )
 
         return answer_images(request.images, self.pixels, write, answer, CaptionAnswer)
+
+    def notes(
+        self, best: Translation, strange: str | None, *, searched: bool = True
+    ) -> Iterator[str]:
+        """Say what to know about a caption; `strange` says what is unusual in its image."""
+        if strange:
+            yield strange
+        # What is drawn may be improbable.
+        if searched and (unsure := unsure_of_text(self.folder.name, best)):
+            yield unsure
+        if not best.finished:
+            yield "the text was cut off at the length limit."
 
 
 def _caption(written: Translation) -> Caption:

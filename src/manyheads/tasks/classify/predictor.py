@@ -71,10 +71,14 @@ class Classifier(ImagePredictor):
     def _answer(self, path: str, found: tuple[Sequence[Prediction], str | None]) -> ClassifyAnswer:
         predictions, strange = found
         classes = tuple(ClassProbability(**each._asdict()) for each in predictions)
-        # Where several classes may apply, none may.
-        unsure = None if self.multi_label else unsure_of_class(self.folder.name, *predictions[0])
-        notes = tuple(filter(None, (unsure, strange)))
+        notes = self.notes(predictions[0], strange)
         return ClassifyAnswer(path=path, classes=classes, notes=notes or None)
+
+    def notes(self, best: Prediction, strange: str | None) -> tuple[str, ...]:
+        """Say whether the best class is unsure; `strange` says what is unusual in the image."""
+        # Where several classes may apply, none may.
+        unsure = None if self.multi_label else unsure_of_class(self.folder.name, *best)
+        return tuple(filter(None, (unsure, strange)))
 
     def classify(
         self, images: list[AnImage] | tuple[AnImage, ...], *, top: int = 5

@@ -40,8 +40,10 @@ def explain_text(
     """Translate a text, then run the model once over text and translation with a recorder open.
 
     `integrated` is that of `explain_reading`; if `fresh`, the recorded model is untrained; the
-    translation begins with `prefix`. Returns the translation and its view.
+    translation begins with `prefix`. Returns the translation and its view, whose notes begin with
+    what is to be said of the translation.
     """
+    raw, text = text, translator.read_source(text).text
     with record() as search:
         source, target, best = _translated(translator, text, prefix)
     read, wanted = target[:, :-1], target[:, 1:]
@@ -83,6 +85,8 @@ def explain_text(
         gates=view.gates,
         pieces=(sources.piece, targets.piece),
     )
+    view = compared(view, seen)
+    remarks = [] if fresh else list(translator.notes(raw, best, searched=not prefix))
     costs = loss_table(
         view.output,
         chances,  # those of the view are rounded, and the loss of 0 is infinite
@@ -95,9 +99,10 @@ def explain_text(
         else None
     )
     return best.text, replace(
-        compared(view, seen),
+        view,
         figures=[costs, *figures],
         alignment=aligned,
+        notes=[*remarks, *view.notes],
         # An untrained model searched nothing.
         steps=[] if fresh else _steps(translator, search, best),
     )
@@ -141,7 +146,7 @@ def look(predictor: Translator, request: LookRequest) -> Explanation:
         figures.insert(0, reference_figure(shown, text, request.reference))
     output, view = explain_text(
         predictor,
-        text,
+        source,
         integrated=request.integrated,
         fresh=request.untrained,
         prefix=request.prefix,

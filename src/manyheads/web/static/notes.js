@@ -6,6 +6,7 @@ import { t } from "./words.js";
 const FEW = 3; // new words that are named
 const LIST = /'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"/g;
 const listed = (text) => [...text.matchAll(LIST)].map((each) => each[1] ?? each[2]);
+const NUMBERS = /numbers are not those of the text/; // the note is told as it is
 const RULES = [
   [/unusual words: (.*?)(?:; [a-z]|\. Check|$)/, (found) => ({ words: listed(found[1]) })],
   [/letters of another script/, () => ({ kind: "script" })],
@@ -40,6 +41,14 @@ export function read(notes = []) {
   }
   return told;
 }
+
+const isOfAnswer = (note) => NUMBERS.test(note) || RULES.some(([pattern]) => pattern.test(note));
+
+/** The notes of a look that are on its answer. */
+export const ofAnswer = (notes) => notes.filter(isOfAnswer);
+
+/** The notes of a look that are on how to read it. */
+export const ofLook = (notes) => notes.filter((note) => !isOfAnswer(note));
 
 /** Notes as sentences for a person; those of a document begin with a place. */
 export function noteItems(notes, model) {

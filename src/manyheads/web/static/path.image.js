@@ -3,6 +3,7 @@
 import { say } from "/static/draw/language.js";
 import { makeAsker } from "./api.js";
 import * as draw from "./path.draw.js";
+import { ofLook } from "./notes.js";
 import { h, percent } from "./parts.js";
 
 const LETTERS = ["A", "B", "C", "D"];
@@ -70,7 +71,7 @@ function patches(c) {
     options: options.map(String),
     right: options.indexOf(count),
     above: () => [picture(c, { lines: false })],
-    shown: () => [h("div", {}, picture(c), c.view.notes.map((note) => h("p", { class: "about" }, say(note))))],
+    shown: () => [h("div", {}, picture(c), ofLook(c.view.notes).map((note) => h("p", { class: "about" }, say(note))))],
   };
 }
 

@@ -2,6 +2,7 @@
 
 import { makeAsker, post } from "./api.js";
 import { textExamples } from "./examples.js";
+import { noteItems, ofAnswer } from "./notes.js";
 import { h, imageUrl, title } from "./parts.js";
 import { IMAGE_STEPS } from "./path.image.js";
 import { TEXT_STEPS } from "./path.text.js";
@@ -40,7 +41,7 @@ export function path(page, models) {
   if (!able[kept.kind].length) kept.kind = able.text.length ? "text" : "image";
   const box = h("section", { class: "path", "aria-label": t.lead });
   const bring = h("div", { class: "path-bring" });
-  const says = h("p", { class: "path-says", role: "status" });
+  const says = h("div", { class: "path-says", role: "status" });
   const flow = h("nav", { class: "path-flow", "aria-label": t.flow });
   const card = h("div", { class: "path-card" });
   box.append(h("p", { class: "path-lead" }, t.lead), bring, says, flow, card);
@@ -146,7 +147,12 @@ export function path(page, models) {
     done(found) {
       box.classList.remove("old");
       context = found;
-      says.replaceChildren(`${t.says} `, h("b", { lang: found.view.target }, found.answer));
+      const doubts = noteItems(ofAnswer(found.view.notes), model().name);
+      says.replaceChildren(
+        `${t.says} `,
+        h("b", { lang: found.view.target }, found.answer),
+        ...(doubts.length ? [h("ul", { class: "notes" }, doubts.map((doubt) => h("li", {}, doubt)))] : []),
+      );
       drawFlow();
       show();
     },

@@ -260,7 +260,7 @@ export const PATTERNS = [
   [/^integrated gradients for the (?:logit|score) of (.+) in (\d+) steps from (.+); orange lowers the score, all add up to (.+)$/, "$1의 로짓에 대한 적분 기울기, @3에서 $2단계; 주황은 점수를 낮춥니다, 모두 더하면 $4"],
   [/^integrated gradients: what each source token adds to the log-odds of each output token, in (\d+) steps from zero embeddings of the whole source; orange lowers the score$/, "적분 기울기: 원문 토큰이 출력 토큰의 로그 오즈에 더하는 값, 0인 임베딩에서 $1단계; 주황은 점수를 낮춥니다"],
   [/^from each output token to its aligned source token: (.+), (.+), while (reading|predicting) the token; the end token of the source is left out; (.+)$/, "출력 토큰에서 정렬된 원문 토큰으로: @1, @2, 토큰을 @3 동안; 원문의 끝 토큰은 뺍니다; @4"],
-  [/^of (\d+) ways to read alignments this one errs least on ([\d,]+) words of (.+) whose origin is known: ([\d.]+%); the mean of the last layer but one, ([\d.]+%)$/, "정렬을 읽는 $1가지 방법 가운데, 출처가 알려진 $3의 단어 $2개에서 가장 적게 틀린 것: $4. 끝에서 둘째 층의 평균은 $5"],
+  [/^chosen from (\d+) heads and means of heads by ([\d,]+) words of (.+) whose source is known: wrong for ([\d.]+%) of them, the mean of the last layer but one for ([\d.]+%)$/, "헤드와 헤드 평균 $1가지 가운데, 출처가 알려진 $3의 단어 $2개로 골랐습니다. 틀리는 비율은 $4, 끝에서 둘째 층의 평균은 $5"],
   [/^mean of (\d+) heads$/, "헤드 $1개의 평균"],
   [/^Gates, (.+)$/, "게이트, @1"],
   [/^(.+), gates as each token is read, mean of (\d+) units; 0 is shut, 1 is open(.*)$/, "@1, 토큰을 읽을 때의 게이트, 유닛 $2개의 평균; 0은 닫힘, 1은 열림"],
