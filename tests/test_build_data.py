@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -22,7 +23,7 @@ from PIL import Image
 
 from manyheads.data.text.public_corpora import public_corpora
 from scripts.data import __main__ as command
-from scripts.data import cifar10, emoji, enko, icons, rows, tatoeba, words
+from scripts.data import cifar10, emoji, enko, everyday, icons, rows, tatoeba, words
 from scripts.data.rows import in_order, key, listed, write_list
 from scripts.data.sources import SourceError, Sources
 
@@ -465,3 +466,13 @@ def test_the_lists_are_those_of_the_sets() -> None:
                 pixels = Image.open(io.BytesIO(row["image"])).convert("RGB").tobytes()
                 found.append(key(row["label"], pixels))
         assert listed(f"cifar10-{split}") == found
+
+
+def test_everyday(sources: Sources, tmp_path: Path) -> None:
+    """A file for each language, of pairs in its letters."""
+    for path in everyday.build(sources, tmp_path):
+        pairs = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
+        assert len(pairs) > 10_000
+        assert all(len(pair) == 2 for pair in pairs)
+        letters = "[가-힣]" if path.stem == "en-ko" else "[A-Za-z]"
+        assert all(re.search("[A-Za-z]", en) and re.search(letters, other) for en, other in pairs)

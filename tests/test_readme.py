@@ -42,7 +42,7 @@ ACCEPTED = {
     "translate I will call you back tomorrow.": "^Ich rufe dich morgen zurück.$",
     "translate Ich rufe dich morgen zurück.": "^I'll call you back tomorrow.$",
     "translate --to ko How much do these shoes cost?": r"^이 신발은 얼마예요\?$",
-    "translate 이 가방은 얼마예요?": r"^How much does this bag cost\?$",
+    "translate 이 가방은 얼마예요?": r"^How much is this bag\?$",
     "translate --model enko-en-ko Return a copy of the list.": "^리스트의 복사본을 반환합니다.$",
     "translate --model enko-ko-en 목록의 복사본을 반환합니다.": "^Return a copy of the list.$",
     "translate --model date-en-ko Friday, 20 November 2026": "^2026년 11월 20일 금요일$",

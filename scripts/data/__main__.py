@@ -16,7 +16,7 @@ from manyheads.data.text.public_corpora import public_corpora
 from manyheads.files import sha256
 from scripts.data.sources import SourceError, Sources
 
-NAMES = ("cifar10", "emoji", "enko", "icons", "tatoeba", "words")
+NAMES = ("cifar10", "emoji", "enko", "everyday", "icons", "tatoeba", "words")
 
 
 def main() -> int:
