@@ -21,4 +21,4 @@ def build(_: Sources, root: Path) -> Iterator[Path]:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     for language in LANGUAGES:
         pairs = ((row["en"], row[language]) for row in rows if row[language])
-        yield write_table(root / "everyday" / f"en-{language}.tsv", pairs)
+        yield write_table(root / "everyday" / f"en-{language}.tsv", dict.fromkeys(pairs))

@@ -305,10 +305,12 @@ def test_look_chooses_a_translator_of_the_language(call: Call, given: str, model
     assert json.loads(call("look", given, "--json").out)["model"] == model
 
 
-def test_look_needs_an_input(call: Call) -> None:
-    """A word alone is taken for a model; an image has a classifier."""
+def test_look_needs_an_input(call: Call, tmp_path: Path) -> None:
+    """A word alone, and a folder, are taken for a model; an image has a classifier."""
     assert "Missing argument 'INPUT'" in call("look", "en-de").err
     assert model_for("docs/images/seven.png") == ["cifar10-cct-2-3x2"]
+    (tmp_path / "my run").mkdir()
+    assert model_for(str(tmp_path / "my run")) == []
 
 
 def test_look_tells_what_to_note_of_the_answer(call: Call) -> None:
@@ -323,6 +325,7 @@ def test_look_tells_what_to_note_of_the_answer(call: Call) -> None:
 def test_a_file_is_not_translated_as_a_text_in_silence(call: Call, tmp_path: Path) -> None:
     (tmp_path / "note.txt").write_text("How are you?", encoding="utf-8")
     assert "--file note.txt translates what is in it" in call("translate", "note.txt").err
+    assert call("translate", "가" * 100).code == 0  # longer than the name of a file may be
 
 
 def test_look_takes_the_place_of_no_page_without_a_word(

@@ -1,5 +1,6 @@
 """manyheads look."""
 
+import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -105,13 +106,19 @@ def run(
 def model_for(given: str) -> list[str]:
     """Choose a shipped model for an image, or for a text of several words; else none.
 
-    One word is taken for a model whose input is missing.
+    One word, or a folder, is taken for a model whose input is missing.
     """
+    from manyheads.cli.printed_answers import warn
     from manyheads.data.images.image_file import SUFFIXES
 
     if Path(given).suffix.lower() in SUFFIXES:
         return ["cifar10-cct-2-3x2"]
-    return [general([given], None)] if len(given.split()) > 1 or not given.isascii() else []
+    if os.path.exists(given) or (given.isascii() and len(given.split()) < 2):  # noqa: PTH110
+        return []
+    model, why = general([given], None)
+    if why is not None:
+        warn(f"{why}; a model before the text is taken instead.")
+    return [model]
 
 
 def _new_page() -> Path:

@@ -1,5 +1,6 @@
 """manyheads translate."""
 
+import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -56,10 +57,12 @@ def run(
     if model is not None and to is not None:
         raise UsageError("--to chooses a shipped model, and --model names one: leave out either.")
     for text in texts or []:
-        if len(text) < 256 and Path(text).is_file():
+        if os.path.isfile(text):  # noqa: PTH113 - Path raises on a name too long
             warn(f"{text} is translated as a text: --file {text} translates what is in it.")
     if model is None:
-        model = general(texts or [], to)
+        model, why = general(texts or [], to)
+        if why is not None:
+            warn(f"{why}; --model chooses another.")
     translator = load_for(TranslateRequest, model, verb="translate", **dict(load))
     # A person waits for each answer.
     at_a_time = 1 if not texts and sys.stdin.isatty() else AT_A_TIME
@@ -86,13 +89,14 @@ def run(
         documents.lines(translator, request, read(texts), glossary, at_a_time, json=json)
 
 
-def general(texts: list[str], to: str | None) -> str:
+def general(texts: list[str], to: str | None) -> tuple[str, str | None]:
     """Choose a shipped translator by the language of the texts that a command was given.
+
+    Returns its name, and why, where a person would ask.
 
     Raises:
         UsageError: none translates from this language to `to`, or the language is not recognised.
     """
-    from manyheads.cli.printed_answers import warn
     from manyheads.data.text.languages import NAMES, recognise
     from manyheads.errors import UsageError
 
@@ -113,14 +117,13 @@ def general(texts: list[str], to: str | None) -> str:
                 "stdin not looked for: name a model with --model, such as "
                 f"{' or '.join(INTO_ENGLISH.values())}."
             )
-        return shipped_translator(language or "en", to)
+        return shipped_translator(language or "en", to), None
     if language in (None, "en"):
-        return "en-de"
+        return "en-de", None
     if language not in INTO_ENGLISH:
-        warn(f"the text looks {NAMES[language]}, and en-de reads English: --model chooses another.")
-        return "en-de"
-    warn(f"{NAMES[language]} is translated by {INTO_ENGLISH[language]}; --model chooses another.")
-    return INTO_ENGLISH[language]
+        return "en-de", f"the text looks {NAMES[language]}, and en-de reads English"
+    model = INTO_ENGLISH[language]
+    return model, f"{NAMES[language]} is translated by {model}"
 
 
 def _print(number: int, answer: TranslateAnswer, request: TranslateRequest, *, json: bool) -> None:

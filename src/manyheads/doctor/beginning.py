@@ -28,7 +28,7 @@ CONSTANT = 0.95
 PART = 10  # of the steps, after which the loss is judged
 BINS = 10  # means over that part
 FELL = 0.02  # of the first loss; shipped recipes lose at least 12%
-ROSE = 0.1  # of the first loss, with trained weights; that of en-de rose by 6% at its full rate
+ROSE = 0.15  # of the first loss, with trained weights; that of ko-en rose by 12% at its full rate
 
 
 def in_data(sides: Sides) -> Findings:

@@ -65,7 +65,7 @@ def look(predictor: Captioner, request: LookRequest) -> Explanation:
         (strange,) = unlike(
             predictor.folder.name, [predictor.pixels(image)], predictor.image_domain
         )
-        notes += [] if request.untrained else predictor.notes(best, strange)
+        notes = [*([] if request.untrained else predictor.notes(best, strange)), *notes]
     else:
         (tokens,) = predictor.tokenizer.encode([request.reference])
         text = request.reference
