@@ -1,6 +1,6 @@
 """Images as predictors take them: paths, Pillow images or arrays."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -13,6 +13,7 @@ from manyheads.data.images.image_file import ImageContent, naming, open_image
 from manyheads.data.images.image_set import Preprocessing
 from manyheads.errors import ManyheadsError, UsageError
 from manyheads.predict.base_predictor import Predictor
+from manyheads.predict.unusual_images import unlike
 from manyheads.project.domain import stored_image_domain
 from manyheads.project.folder import ModelFolder
 
@@ -103,3 +104,7 @@ class ImagePredictor(Predictor):
         content = opened(image)
         with naming(named(image)):  # other channels than the model's
             return torch.from_numpy(self.preprocessing.pixels(content).copy())
+
+    def unlike(self, pixels: Iterable[Tensor]) -> Iterator[str | None]:
+        """Say of each preprocessed image what is most unusual about it; None if nothing is."""
+        return unlike(self.folder.name, pixels, self.image_domain)

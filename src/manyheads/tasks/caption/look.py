@@ -28,7 +28,6 @@ from manyheads.nn.recording.token_grid import TokenGrid
 from manyheads.nn.recording.trace import Trace
 from manyheads.predict.image_inputs import ImageInput, named, opened
 from manyheads.predict.task_pipeline import Explanation
-from manyheads.predict.unusual_images import unlike
 from manyheads.tasks.caption.predictor import Captioner
 from manyheads.tasks.caption.task import language_prefix
 
@@ -62,10 +61,9 @@ def look(predictor: Captioner, request: LookRequest) -> Explanation:
     if request.reference is None:
         ((best, *_),) = predictor.caption([image], language)
         tokens, text = best.tokens, best.text
-        (strange,) = unlike(
-            predictor.folder.name, [predictor.pixels(image)], predictor.image_domain
-        )
-        notes = [*([] if request.untrained else predictor.notes(best, strange)), *notes]
+        if not request.untrained:
+            strange = predictor.unlike([predictor.pixels(image)])
+            notes = [*predictor.notes(best, *strange), *notes]
     else:
         (tokens,) = predictor.tokenizer.encode([request.reference])
         text = request.reference

@@ -16,7 +16,6 @@ from manyheads.predict.base_predictor import text_positions
 from manyheads.predict.image_inputs import AnImage, ImageInput, ImagePredictor, answer_images
 from manyheads.predict.text_reader import check_seed
 from manyheads.predict.unusual import unsure_of_text
-from manyheads.predict.unusual_images import unlike
 from manyheads.project.folder import ModelFolder
 from manyheads.project.sentencepiece_files import SHARED
 from manyheads.tasks.caption.task import caption
@@ -135,7 +134,7 @@ class Captioner(ImagePredictor):
         options, searched = request.decode(self.decode), not request.samples
 
         def write(pixels: Sequence[Tensor]) -> Iterable[tuple[list[Translation], str | None]]:
-            strange = unlike(self.folder.name, pixels, self.image_domain)
+            strange = self.unlike(pixels)
             written = self.caption(
                 pixels,
                 language,

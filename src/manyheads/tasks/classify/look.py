@@ -17,7 +17,6 @@ from manyheads.looking.refusals import refuse_for_images
 from manyheads.looking.untrained import compared, watch
 from manyheads.predict.image_inputs import ImageInput, named, opened
 from manyheads.predict.task_pipeline import Explanation
-from manyheads.predict.unusual_images import unlike
 from manyheads.tasks.classify.cause import cause_figures, class_number
 from manyheads.tasks.classify.predictor import Classifier
 
@@ -56,8 +55,7 @@ def explain_image(
         black=black[0],
         integrated=integrated,
     )
-    (strange,) = unlike(classifier.folder.name, [pixels], classifier.image_domain)
-    remarks = () if fresh else classifier.notes(own[0], strange)
+    remarks = () if fresh else classifier.notes(own[0], *classifier.unlike([pixels]))
     shown = shown_pixels(classifier.preprocessing, image)
     height, width = shown.shape[:2]
     view = image_view(

@@ -12,7 +12,6 @@ from manyheads.errors import UsageError
 from manyheads.predict.base_predictor import OutputClasses
 from manyheads.predict.image_inputs import AnImage, ImageInput, ImagePredictor, answer_images
 from manyheads.predict.unusual import unsure_of_class
-from manyheads.predict.unusual_images import unlike
 from manyheads.project.folder import ModelFolder
 
 
@@ -61,7 +60,7 @@ class Classifier(ImagePredictor):
             self.pixels,
             lambda pixels: zip(
                 self.guesses(torch.stack(pixels), top=request.top),
-                unlike(self.folder.name, pixels, self.image_domain),
+                self.unlike(pixels),
                 strict=True,
             ),
             self._answer,

@@ -15,7 +15,6 @@ from manyheads.predict.base_predictor import text_positions
 from manyheads.predict.image_inputs import ImageInput, ImagePredictor, answer_images
 from manyheads.predict.text_reader import check_texts
 from manyheads.predict.unusual import unsure_of_class
-from manyheads.predict.unusual_images import unlike
 from manyheads.project.folder import ModelFolder
 from manyheads.tasks.match.task import embed_texts, image_tower
 
@@ -124,7 +123,7 @@ class Matcher(ImagePredictor):
             self.pixels,
             lambda pixels: zip(
                 (self.embed_pixels([each]) for each in pixels),
-                unlike(self.folder.name, pixels, self.image_domain),
+                self.unlike(pixels),
                 strict=True,
             ),
             answer,
