@@ -119,7 +119,7 @@ def test_a_vocabulary_of_its_own_for_the_other_side(tmp_path: Path) -> None:
         (["model.dim=32"], r"model\.dim: 16 there, 32 here"),
         (["model.heads=4"], r"model\.heads: 2 there, 4 here"),
         (["model.encoder_layers=2"], r"model\.encoder_layers: 1 there, 2 here"),
-        (["model.norm=post", "model.ffn_dim=64"], r"(?s)ffn_dim: 32 there, 64.*norm: 'pre' there"),
+        (["model.norm=post", "model.ffn_dim=16"], r"(?s)norm: 'pre' there.*ffn_dim: 32 there, 16"),
         (["model.positions=learned"], r"model\.positions: 'sinusoidal' there, 'learned' here"),
     ],
 )
@@ -186,6 +186,22 @@ def test_a_whole_translator(tmp_path: Path, shared: bool) -> None:
         torch.testing.assert_close(ours[key], tensor, atol=1e-6, rtol=0)
     for file in first.glob("*.model"):
         assert (second / file.name).read_bytes() == file.read_bytes()
+
+
+def test_wider_feed_forward_layers_compute_the_same(tmp_path: Path) -> None:
+    """Their new units are read with zeros, and learn from there on (Net2Net)."""
+    first = translator(tmp_path, "first")
+    changes = [f"start.{side}={first}" for side in ("encoder", "decoder")]
+    model, _ = begun(*changes, "model.ffn_dim=80")
+    theirs = ModelFolder(first).model()
+    assert isinstance(theirs, Transformer)
+    source, target = torch.randint(5, 200, (2, 3, 7)).unbind()
+    torch.testing.assert_close(model.eval()(source, target), theirs.eval()(source, target))
+    second = translator(tmp_path, "second", *changes, "model.ffn_dim=80")
+    ours = load_file(second / "model.safetensors")
+    name = "decoder.blocks.0.feedforward.contract.weight"
+    assert ours[name].shape[1] == 80
+    assert ours[name][:, 32:].abs().min() > 0
 
 
 def test_an_encoder_for_another_vocabulary(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Blocks, recomputed activations, compiled models."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,8 @@ from manyheads.train.model_wrapping import blocks, gathered, gradient_sync, prep
 from tests.train.started import run_ranks
 from tests.train.test_distribute import losses
 from tests.train.toy import config, network
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_blocks_say_that_they_are() -> None:
@@ -72,6 +76,32 @@ def test_a_compiled_model_learns_the_same(tmp_path: Path) -> None:
     run_ranks("curves", 1, tmp_path / "compiled", config={"compile": True}, cases=["image"])
     plain = pytest.approx(losses(tmp_path / "image-alone"), rel=1e-4)
     assert losses(tmp_path / "compiled" / "image-alone") == plain
+
+
+LENGTHS = """
+from functools import partial
+import torch
+from manyheads.models.presets import preset
+from manyheads.train.model_wrapping import prepare
+from tests.train.toy import config
+torch.compile = partial(torch.compile, backend="eager")
+model = prepare(preset("transformer-tiny").build(), config(compile=True)).train()
+for pairs, source, target in [(n, 20 - n, 3 * n % 11 + 4) for n in range(4, 16)]:
+    scored = torch.rand(pairs, target) > 0.3
+    readout = lambda layer, x: layer(x).square().sum()
+    texts = torch.randint(5, 90, (pairs, source)), torch.randint(5, 90, (pairs, target))
+    model(*texts, scored, readout).backward()
+    print(torch._dynamo.utils.counters["stats"]["unique_graphs"])
+"""
+
+
+def test_texts_of_other_lengths_are_not_compiled_anew() -> None:
+    """Two kinds of blocks, each once for one size and once for all; one more of both is allowed."""
+    command = [sys.executable, "-c", LENGTHS]
+    graphs = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    first, *_, last = map(int, graphs.stdout.split())
+    assert first == 2
+    assert last <= 6
 
 
 @pytest.mark.full

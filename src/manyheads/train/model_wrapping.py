@@ -39,9 +39,9 @@ def prepare(model: nn.Module, config: TrainConfig) -> nn.Module:
     """
     if config.checkpoint_activations:
         checkpoint_activations(model)
-    if rank_and_world()[1] > 1:
-        model = WRAPPERS[config.parallel](model)
-    return compiled(model) if config.compile else model
+    if config.compile:
+        compile_blocks(model)
+    return WRAPPERS[config.parallel](model) if rank_and_world()[1] > 1 else model
 
 
 def replicated(model: nn.Module) -> nn.Module:
@@ -82,8 +82,13 @@ def sharded(model: nn.Module) -> nn.Module:
 WRAPPERS = {"ddp": replicated, "fsdp": sharded}
 
 
-def compiled(model: nn.Module) -> nn.Module:
-    """Compile a model's forward pass; validation uses what is inside. CPUs need a C++ compiler."""
+def compile_blocks(model: nn.Module) -> None:
+    """Compile each block's forward pass in training, or the whole model's, if it has no blocks.
+
+    Blocks of one kind share their code, so it is compiled once. The choice of the positions to
+    score, which differ in number with every batch, would have a whole model compiled anew each
+    time. CPUs need a C++ compiler.
+    """
     device = next(model.parameters()).device
     names = [os.environ.get("CXX") or "g++", "clang++"]
     if device.type == "cpu" and not any(map(shutil.which, names)):
@@ -91,8 +96,13 @@ def compiled(model: nn.Module) -> nn.Module:
             f"train.compile needs a C++ compiler, and there is no {' or '.join(names)}. Install "
             "one (Debian, Ubuntu: apt-get install g++), or leave train.compile out."
         )
-    result: Any = torch.compile(model)
-    return result
+    for block in blocks(model) or [model]:
+        block.forward = partial(_in_training, block, torch.compile(block.forward), block.forward)
+
+
+def _in_training(block: nn.Module, fast: Any, plain: Any, *given: Any, **named: Any) -> Any:
+    chosen = fast if block.training and torch.is_grad_enabled() else plain
+    return chosen(*given, **named)
 
 
 def checkpoint_activations(model: nn.Module) -> None:

@@ -4,6 +4,10 @@ A language model's stack is the encoder, or the decoder without its attention to
 begins with fresh weights (Ramachandran et al. 2017; Rothe et al. 2020). Of a translator each side
 is taken whole, also for another language pair (Zoph et al. 2016, "Transfer Learning for
 Low-Resource Neural Machine Translation").
+
+The feed-forward layers may be wider than theirs. New units begin with fresh weights and the layer
+reads them with zeros, so the translator begins with the outputs of its start (Chen et al. 2016,
+"Net2Net").
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -12,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from manyheads.data.tokenizers.marian_tokenizer import read_marian
 from manyheads.data.tokenizers.tokenizer import Tokenizer
@@ -37,7 +41,7 @@ from manyheads.train.model_tensors import restore, tensors
 OF_TARGET = ("target_embedding.weight", "output.weight")
 OF_TOKENS = ("embedding.weight", *OF_TARGET, "output.bias")
 # Keys that must be equal for a layer's weights to fit.
-SAME = ("dim", "heads", "ffn_dim", "norm", "activation", "positions", "norm_eps")
+SAME = ("dim", "heads", "norm", "activation", "positions", "norm_eps")
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,8 @@ def load_pretrained(
         copied = _places(each, theirs.keys(), own.keys())
         for place, name in copied.items():
             by_piece = rows is not None and place in OF_TOKENS
+            if ".feedforward." in place:
+                theirs[name] = widened(theirs[name], own[place])
             if own[place].shape[by_piece:] != theirs[name].shape[by_piece:]:
                 raise RecipeError(
                     f"start.{each.side}: {name} of {each.folder.path} is "
@@ -133,6 +139,18 @@ def load_pretrained(
         if rows is not None:
             record[each.side] |= {"pieces": len(rows[0]), "vocabulary": len(side)}
     return record
+
+
+def widened(theirs: Tensor, own: Tensor) -> Tensor:
+    """Extend a feed-forward layer's tensor by own rows, and by columns of zeros."""
+    rows, *columns = theirs.shape
+    if own.ndim != theirs.ndim or rows > len(own) or [*own.shape[1:]] < columns:
+        return theirs  # which does not fit
+    result = own.clone()
+    for column in columns:
+        result[:, column:] = 0
+    result[(slice(rows), *map(slice, columns))] = theirs
+    return result
 
 
 def common_pieces(ours: Tokenizer, theirs: Tokenizer) -> tuple[list[int], list[int]]:
@@ -178,6 +196,8 @@ def _check(start: Pretrained, recipe: Recipe) -> None:
     their_layers = getattr(theirs, layers if start.translates else "layers", None)
     pairs = {name: (getattr(theirs, name, None), getattr(ours, name)) for name in SAME}
     pairs[layers] = (their_layers, getattr(ours, layers))
+    if (width := getattr(theirs, "ffn_dim", None)) is None or width > ours.ffn_dim:
+        pairs["ffn_dim"] = (width, ours.ffn_dim)
     if ours.positions == "learned":
         pairs["max_length"] = (theirs.max_length, ours.max_length)
     pairs["scale_embedding"] = (getattr(theirs, "scale_embedding", True), ours.scale_embedding)
