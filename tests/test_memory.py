@@ -48,6 +48,35 @@ def test_memory_that_was_freed_is_taken_again_without_asking_the_system() -> Non
     assert _faults(MALLOC_TRIM_THRESHOLD_="131072") > PAGES / 10
 
 
+GAPS = """
+import time
+from pathlib import Path
+from manyheads import memory
+
+def held():
+    return int(Path("/proc/self/statm").read_text().split()[1])
+
+memory._EVERY = 0.5
+memory.keep_freed_memory()
+pieces = [bytearray(b"x") * (1 << 20) for _ in range(200)]
+full = held()
+del pieces[::2]  # every other one: no end of the heap is free
+gaps = held()
+deadline = time.monotonic() + 60
+while held() > full * 0.7 and time.monotonic() < deadline:
+    time.sleep(0.1)
+print(gaps > 0.9 * full, held() <= 0.7 * full)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the setting is glibc's")
+def test_gaps_are_given_back_now_and_then() -> None:
+    """At once nothing is; a little later half of the memory."""
+    command = [sys.executable, "-c", GAPS]
+    found = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert found.stdout.split() == ["True", "True"]
+
+
 COLLECTIONS = """
 import gc
 from manyheads.memory import without_collection

@@ -5,31 +5,44 @@ import errno
 import gc
 import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Thread
 
 # Of mallopt, from glibc's malloc.h.
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4
 _TOP = 64 << 20
+_EVERY = 30.0  # seconds
 _OF_TORCH = ("can't allocate memory", "not enough memory", "bad_alloc", "out of memory")
 
 
 def keep_freed_memory() -> None:
-    """Tell the allocator not to give freed tensors back to the system, only to take them again.
+    """Tell the allocator to give freed tensors back to the system twice a minute only.
 
     A step of training frees as much as it takes. Every page that was given back is fetched once
-    more, and cleared, when the next step touches it. Does nothing where the C library is another
-    one than glibc, or where the user has settings of their own in the environment.
+    more, and cleared, when the next step touches it. But steps of many sizes leave gaps that none
+    of the next fits, and if nothing was ever given back, a process would grow for hours. Does
+    nothing where the C library is another one than glibc, or where the user has settings of their
+    own in the environment.
     """
     own = any(name == "GLIBC_TUNABLES" or name.startswith("MALLOC_") for name in os.environ)
     if own or not sys.platform.startswith("linux"):
         return
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        mallopt(_MMAP_MAX, 0)
-        mallopt(_TRIM_THRESHOLD, 2**31 - 1)
-        mallopt(_TOP_PAD, _TOP)
+    library = ctypes.CDLL(None)
+    if not hasattr(library, "mallopt"):
+        return
+    library.mallopt(_MMAP_MAX, 0)
+    library.mallopt(_TRIM_THRESHOLD, 2**31 - 1)
+    library.mallopt(_TOP_PAD, _TOP)
+    Thread(target=_give_back, args=(library.malloc_trim,), daemon=True).start()
+
+
+def _give_back(trim: Callable[[int], object]) -> None:
+    while True:
+        time.sleep(_EVERY)
+        trim(0)
 
 
 @contextmanager
