@@ -1,9 +1,9 @@
-"""Make further pairs with models: what the recipes en-de, en-ko and ko-en learn from.
+"""Make further pairs with models: en-de, en-ko, ko-en and multi30k-en-de-distil learn from them.
 
     python scripts/generated_pairs.py german --root data
     python scripts/generated_pairs.py korean --root data --models runs/en-ko-base runs/ko-en-base
     python scripts/generated_pairs.py korean --models runs/en-ko-1 runs/ko-en --sentences 100000
-    python scripts/generated_pairs.py captions --models runs/captions-en-de runs/captions-de-en
+    python scripts/generated_pairs.py captions --models runs/multi30k-{en-de,de-en}-teacher
 
 German: generated/back.en-de.tsv is the German side of the training pairs translated back by de-en
 (Nguyen et al. 2020, "Data Diversification", with one model each way), and
@@ -22,14 +22,15 @@ better pairs: of 60,000 sentences 28% came back near, of 100,000 the next time 4
 Captions: Multi30k's task 2 has five English and five German captions of each training image, which
 are no translations of each other. generated/captions-forward.en-de.tsv has the English ones with
 translations that the model holds for likely, generated/captions-back.en-de.tsv well-formed German
-ones, translated to English. On one core an hour, with CTranslate2 15 minutes.
+ones, translated to English. Needs multi30k with task2/train.1.en to train.5.de of
+https://github.com/multi30k/dataset and its test_2018_flickr, tatoeba, and what "german" wrote. On
+one core an hour.
 """
 
 import argparse
 import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from math import exp
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -154,9 +155,10 @@ def captions(root: Path, translator: Translator, backward: Translator) -> None:
         for language in ("en", "de")
         for line in lines(folder / f"{name}.{language}")
     }
-    texts = [folder / "train.de", root / "tatoeba/train.en-de.tsv"]
-    texts.append(root / "generated/forward.en-de.tsv")
-    words = {w.casefold() for path in texts for line in lines(path) for w in WORD.findall(line)}
+    tables = [root / "tatoeba/train.en-de.tsv", root / "generated/forward.en-de.tsv"]
+    texts = [pair.target for path in tables for pair in read_pairs(path, "en", "de")]
+    texts += lines(folder / "train.de")
+    words = {word.casefold() for text in texts for word in WORD.findall(text)}
     new: dict[str, dict[str, str]] = {"en": {}, "de": {}}
     for language, found in new.items():
         for number in range(1, 6):
@@ -200,7 +202,7 @@ def likely(
     """Translate texts; yield those whose tokens have a mean probability of at least `least`."""
     for some in blocks(texts):
         for source, (best,) in zip(some, translator.translate(some, beams=beams), strict=True):
-            if best.text and exp(best.score) >= least:
+            if best.text and best.finished and best.mean_probability >= least:
                 yield source, " ".join(best.text.split())
 
 

@@ -49,7 +49,8 @@ def test_captions_that_are_new_and_well_formed(tmp_path: Path) -> None:
     files = {f"{name}.{side}": train[side] for name in ("train", *HELD_OUT) for side in train}
     task2 = {
         "en": "A man plays the guitar.\na man plays the guitar\na dog runs on the grass\n",
-        "de": "ein hund schläft im Gras\nEin Hund schläft im Gras\nEin Hnud schläft im Gras\nIm Gras\n",
+        "de": "ein hund schläft im Gras\nEin Hund schläft im Gras\n"
+        "Ein Hnud schläft im Gras\nEin Hund schläft the Gras\n",
     }
     files |= {f"task2/train.{n}.{side}": task2[side] for n in range(1, 6) for side in task2}
     for name, text in files.items():

@@ -49,6 +49,7 @@ def test_memory_that_was_freed_is_taken_again_without_asking_the_system() -> Non
 
 
 GAPS = """
+import threading
 import time
 from pathlib import Path
 from manyheads import memory
@@ -58,6 +59,8 @@ def held():
 
 memory._EVERY = 0.5
 memory.keep_freed_memory()
+memory.keep_freed_memory()
+assert threading.active_count() == 2
 pieces = [bytearray(b"x") * (1 << 20) for _ in range(200)]
 full = held()
 del pieces[::2]  # every other one: no end of the heap is free

@@ -6,8 +6,9 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from threading import Thread
 
@@ -31,18 +32,28 @@ def keep_freed_memory() -> None:
     if own or not sys.platform.startswith("linux"):
         return
     library = ctypes.CDLL(None)
-    if not hasattr(library, "mallopt"):
+    if not hasattr(library, "mallopt") or not hasattr(library, "malloc_trim"):
         return
     library.mallopt(_MMAP_MAX, 0)
     library.mallopt(_TRIM_THRESHOLD, 2**31 - 1)
     library.mallopt(_TOP_PAD, _TOP)
-    Thread(target=_give_back, args=(library.malloc_trim,), daemon=True).start()
+    _give_back_now_and_then()
 
 
-def _give_back(trim: Callable[[int], object]) -> None:
-    while True:
-        time.sleep(_EVERY)
-        trim(0)
+@cache
+def _give_back_now_and_then() -> None:
+    trim = ctypes.CDLL(None).malloc_trim
+
+    def give_back() -> None:
+        while True:
+            time.sleep(_EVERY)
+            trim(0)
+
+    def start() -> None:
+        Thread(target=give_back, name="give back freed memory", daemon=True).start()
+
+    start()
+    os.register_at_fork(after_in_child=start)  # the setting survives a fork, a thread does not
 
 
 @contextmanager

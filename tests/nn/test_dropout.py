@@ -96,3 +96,10 @@ def test_half_precision_stays_half() -> None:
 def test_it_prints_its_share() -> None:
     """A printed model says how much is dropped."""
     assert repr(Dropout(0.1)) == "Dropout(p=0.1)"
+
+
+def test_elsewhere_it_is_torch_s_own() -> None:
+    """On other devices than a CPU p is not rounded: a probability below 1/512 would be 0."""
+    x = torch.ones(3, device="meta")
+    assert Dropout(0.001).train()(x) is not x
+    assert Dropout(0.001).train()(torch.ones(3)).tolist() == [1, 1, 1]

@@ -188,10 +188,12 @@ def test_a_whole_translator(tmp_path: Path, shared: bool) -> None:
         assert (second / file.name).read_bytes() == file.read_bytes()
 
 
-def test_wider_feed_forward_layers_compute_the_same(tmp_path: Path) -> None:
+@pytest.mark.parametrize("activation", ["gelu", "swiglu"])
+def test_wider_feed_forward_layers_compute_the_same(tmp_path: Path, activation: str) -> None:
     """Their new units are read with zeros, and learn from there on (Net2Net)."""
-    first = translator(tmp_path, "first")
-    changes = [f"start.{side}={first}" for side in ("encoder", "decoder")]
+    shape = f"model.activation={activation}"
+    first = translator(tmp_path, "first", shape)
+    changes = [shape, *(f"start.{side}={first}" for side in ("encoder", "decoder"))]
     model, _ = begun(*changes, "model.ffn_dim=80")
     theirs = ModelFolder(first).model()
     assert isinstance(theirs, Transformer)

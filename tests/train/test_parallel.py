@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -62,10 +63,58 @@ def test_no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         prepare(network(), config(compile=True))
 
 
+def test_only_training_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Evaluation, and what is computed without gradients, runs as it is written."""
+    calls = []
+
+    def compiled(forward: Any) -> Any:
+        def fast(x: torch.Tensor) -> torch.Tensor:
+            calls.append(torch.is_grad_enabled())
+            return forward(x)
+
+        return fast
+
+    monkeypatch.setattr(torch, "compile", compiled)
+    model = prepare(network(), config(compile=True)).train()
+    x = torch.randn(2, next(model.parameters()).shape[1])
+    model(x)
+    assert calls == [True]
+    with torch.no_grad():
+        model(x)
+    model.eval()(x)
+    assert calls == [True]
+
+
 def test_one_process_gathers_nothing() -> None:
     model = network()
     with gradient_sync(model, now=False), gathered(model):
         assert prepare(model, config()) is model
+
+
+@pytest.mark.full
+def test_compiled_blocks_are_computed_again() -> None:
+    """Both settings together; checkpoint's own contexts cannot be compiled."""
+    subprocess.run([sys.executable, "-c", AGAIN], check=True, cwd=ROOT)
+
+
+AGAIN = """
+from dataclasses import replace
+import torch
+from manyheads.models.presets import preset
+from manyheads.train.model_wrapping import prepare
+from tests.train.toy import config
+found = []
+for fast in (False, True):
+    torch.manual_seed(0)
+    model = replace(preset("transformer-tiny"), dropout=0.0).build()
+    model = prepare(model, config(compile=fast, checkpoint_activations=True)).train()
+    torch.manual_seed(1)
+    texts = torch.randint(5, 90, (3, 6)), torch.randint(5, 90, (3, 7))
+    loss = model(*texts, None, lambda layer, x: layer(x).square().mean())
+    loss.backward()
+    found.append([loss.detach(), *(p.grad for p in model.parameters())])
+torch.testing.assert_close(*found, rtol=1e-3, atol=1e-4)
+"""
 
 
 @pytest.mark.full

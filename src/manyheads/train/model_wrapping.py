@@ -37,10 +37,10 @@ def prepare(model: nn.Module, config: TrainConfig) -> nn.Module:
         UsageError: `train.checkpoint_activations` for a model without blocks; `train.compile`
             without a compiler.
     """
-    if config.checkpoint_activations:
-        checkpoint_activations(model)
     if config.compile:
         compile_blocks(model)
+    if config.checkpoint_activations:
+        checkpoint_activations(model)  # around compiled code, which accepts no context of its own
     return WRAPPERS[config.parallel](model) if rank_and_world()[1] > 1 else model
 
 
@@ -85,9 +85,9 @@ WRAPPERS = {"ddp": replicated, "fsdp": sharded}
 def compile_blocks(model: nn.Module) -> None:
     """Compile each block's forward pass in training, or the whole model's, if it has no blocks.
 
-    Blocks of one kind share their code, so it is compiled once. The choice of the positions to
-    score, which differ in number with every batch, would have a whole model compiled anew each
-    time. CPUs need a C++ compiler.
+    Blocks of one kind and shape share their code, which is compiled for the first size of a batch,
+    and once more for all others. The choice of the positions to score, which differ in number with
+    every batch, would have a whole model compiled anew each time. CPUs need a C++ compiler.
     """
     device = next(model.parameters()).device
     names = [os.environ.get("CXX") or "g++", "clang++"]
@@ -96,7 +96,10 @@ def compile_blocks(model: nn.Module) -> None:
             f"train.compile needs a C++ compiler, and there is no {' or '.join(names)}. Install "
             "one (Debian, Ubuntu: apt-get install g++), or leave train.compile out."
         )
-    for block in blocks(model) or [model]:
+    parts = blocks(model) or [model]
+    limits: Any = torch._dynamo.config
+    limits.recompile_limit = max(limits.recompile_limit, 2 * len(parts))  # of code that they share
+    for block in parts:
         block.forward = partial(_in_training, block, torch.compile(block.forward), block.forward)
 
 

@@ -69,7 +69,7 @@ class TrainConfig:
     # How several processes (torchrun) share the model: "ddp" has it whole in each, "fsdp" a part.
     parallel: Parallel = "ddp"
     checkpoint_activations: bool = False  # less memory: compute blocks again in the backward pass
-    compile: bool = False  # torch.compile the model for training
+    compile: bool = False  # torch.compile each block for training
     tensorboard: bool = False  # also write the metrics as TensorBoard event files
     threads: Annotated[int, Ge(0)] = 0  # 0 = all cores
     workers: Annotated[int, Ge(0)] = 0  # processes that make batches ahead; 0: none, as on a CPU

@@ -12,7 +12,8 @@ class Dropout(nn.Module):
     """Zero each value with probability p and scale up the rest (Srivastava et al. 2014).
 
     On a CPU one random byte a value instead of one float: p is rounded to a multiple of 1/256, and
-    the scale follows the rounded p, so that the expectation is exact.
+    the scale follows the rounded p, so that the expectation is exact. On a GPU, and in code that
+    torch.compile makes, torch's own, with p as it is.
     """
 
     name = "dropout"
@@ -30,7 +31,8 @@ class Dropout(nn.Module):
     def forward(self, x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """Drop in training, return x in evaluation."""
         if torch.compiler.is_compiling() or not x.is_cpu:
-            return F.dropout(x, self.p, self.training)  # one kernel, where this would be six
+            # A GPU has one kernel for it, where this would be six; a compiler joins it with others.
+            return F.dropout(x, self.p, self.training)
         dropped = round(256 * self.p)
         if not self.training or dropped == 0:
             return x

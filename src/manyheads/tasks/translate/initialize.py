@@ -142,10 +142,13 @@ def load_pretrained(
 
 
 def widened(theirs: Tensor, own: Tensor) -> Tensor:
-    """Extend a feed-forward layer's tensor by own rows, and by columns of zeros."""
+    """Extend a feed-forward layer's tensor: own rows make new units, columns of zeros read them.
+
+    A tensor that is too large is returned as it is.
+    """
     rows, *columns = theirs.shape
-    if own.ndim != theirs.ndim or rows > len(own) or [*own.shape[1:]] < columns:
-        return theirs  # which does not fit
+    if any(a > b for a, b in zip(theirs.shape, own.shape, strict=True)):
+        return theirs
     result = own.clone()
     for column in columns:
         result[:, column:] = 0
@@ -205,7 +208,7 @@ def _check(start: Pretrained, recipe: Recipe) -> None:
     if wrong:
         raise RecipeError(
             "\n".join([f"{key}: the layers of {path} do not fit the translator's:", *wrong])
-            + "\nGive both models the same values."
+            + "\nGive both models the same values; model.ffn_dim may be larger here."
         )
 
 
