@@ -66,6 +66,11 @@ TEXTS = {
         "택시에 가방을 두고 내렸어요.",
         "목록의 복사본을 반환합니다.",
     ],
+    "multi30k-en-de-distil": [
+        "Two young men play the guitar.",
+        "A woman in a red jacket crosses a busy street.",
+        "Three dogs run through deep snow.",
+    ],
     "multi30k-en-de": [
         "A man is riding a bicycle.",
         "Two dogs are playing in the snow.",

@@ -45,6 +45,7 @@ LIKE_OTHERS = {
         "de-en",
         "en-de",
         "en-de-base",
+        "en-de-everyday",
         "en-de-generated",
         "en-de-numbers",
         "en-de-phrases",
@@ -53,6 +54,7 @@ LIKE_OTHERS = {
     *("en-fr", "en-ko", "en-ko-phrases", "ko-en", "ko-en-base", "ko-en-phrases"),
     *("enko-en-ko", "enko-ko-en"),
     *("multi30k-back-translation", "multi30k-en-de-distil", "multi30k-en-de-short"),
+    "multi30k-en-de-teacher",
     *("multi30k-en-fr", "emoji-search", "read-ko-base"),
     "date-en-ko",  # whose data, which are made, are trained on in tests/data/test_dates.py
 }

@@ -373,8 +373,8 @@ def test_compare_opens_on_a_pair_of_equal_length_that_differs(page: Page, shippe
     visit(page, shipped, "view=compare")
     pairs = page.evaluate(
         "import('/static/examples.js').then(({ pairExamples }) => "
-        "['en-de', 'de-en', 'en-fr', 'en-ko', 'ko-en', 'multi30k-en-de', 'enko-en-ko', "
-        "'enko-ko-en', 'date-en-ko']"
+        "['en-de', 'de-en', 'en-fr', 'en-ko', 'ko-en', 'multi30k-en-de', 'multi30k-en-de-distil', "
+        "'enko-en-ko', 'enko-ko-en', 'date-en-ko']"
         ".map(name => [name, pairExamples({ name })]))"
     )
     for model, texts in pairs:

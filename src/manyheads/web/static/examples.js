@@ -4,6 +4,7 @@ const TEXTS = {
   "en-de": ["Can you recommend a good restaurant around here?", "I left my suitcase in the taxi."],
   "de-en": ["Können Sie hier ein gutes Restaurant empfehlen?", "Ich habe meinen Koffer im Taxi vergessen."],
   "en-fr": ["Can you recommend a good restaurant around here?", "I left my suitcase in the taxi."],
+  "multi30k-en-de-distil": ["Two young men play the guitar.", "Three dogs run through deep snow."],
   "multi30k-en-de": [
     "A man in a blue shirt is standing on a ladder cleaning a window.",
     "Two dogs play in the snow.",
@@ -22,6 +23,7 @@ const PAIRS = {
   "de-en": ["Das Wasser ist kalt.", "Das Wasser ist warm."],
   "en-fr": ["I lost my key.", "I lost my bag."],
   "multi30k-en-de": ["A man is riding a bicycle.", "A man is riding a horse."],
+  "multi30k-en-de-distil": ["Two boys play in the water.", "Two girls play in the water."],
   "en-ko": ["I like coffee.", "I like music."],
   "ko-en": ["저는 커피를 좋아해요.", "저는 음악을 좋아해요."],
   "enko-en-ko": ["The function returns a string.", "The function returns a set."],
@@ -41,12 +43,13 @@ export const IMAGES = {
 
 // What a model has read or seen, in both languages of the page.
 export const DATA = {
-  "en-de": { en: "everyday sentences and photo captions (193,000 pairs)", ko: "일상 문장과 사진 설명문 (19만 3천 쌍)" },
+  "en-de": { en: "everyday sentences and photo captions (234,000 pairs)", ko: "일상 문장과 사진 설명문 (23만 4천 쌍)" },
   "de-en": { en: "everyday sentences and photo captions (193,000 pairs)", ko: "일상 문장과 사진 설명문 (19만 3천 쌍)" },
   "en-fr": { en: "everyday sentences (161,000 pairs)", ko: "일상 문장 (16만 1천 쌍)" },
   "multi30k-en-de": { en: "29,000 photo captions, nothing else", ko: "사진 설명문 2만 9천 개뿐" },
-  "en-ko": { en: "everyday sentences, captions, news, software documentation (44,000 pairs)", ko: "일상 문장, 사진 설명문, 뉴스, 소프트웨어 문서 (4만 4천 쌍)" },
-  "ko-en": { en: "everyday sentences, captions, news, software documentation (44,000 pairs)", ko: "일상 문장, 사진 설명문, 뉴스, 소프트웨어 문서 (4만 4천 쌍)" },
+  "multi30k-en-de-distil": { en: "210,000 photo captions, nothing else", ko: "사진 설명문 21만 개뿐" },
+  "en-ko": { en: "everyday sentences, captions, news, software documentation (71,000 pairs)", ko: "일상 문장, 사진 설명문, 뉴스, 소프트웨어 문서 (7만 1천 쌍)" },
+  "ko-en": { en: "everyday sentences, captions, news, software documentation (61,000 pairs)", ko: "일상 문장, 사진 설명문, 뉴스, 소프트웨어 문서 (6만 1천 쌍)" },
   "enko-en-ko": { en: "software documentation and a few everyday sentences (29,000 pairs)", ko: "소프트웨어 문서와 일상 문장 조금 (2만 9천 쌍)" },
   "enko-ko-en": { en: "software documentation and a few everyday sentences (29,000 pairs)", ko: "소프트웨어 문서와 일상 문장 조금 (2만 9천 쌍)" },
   "date-en-ko": { en: "dates, nothing else", ko: "날짜뿐" },
