@@ -68,7 +68,7 @@ import manyheads
 # «Your own: English, everyday.|자기 문장으로 바꾸세요: 영어 일상 문장.»
 sentence = "I will call you back tomorrow."
 
-# «A Transformer of 5.4M parameters, English to German.|매개변수 540만 개의 Transformer, 영어에서 독일어로.»
+# «A Transformer of 9.3M parameters, English to German.|매개변수 930만 개의 Transformer, 영어에서 독일어로.»
 translate = manyheads.load("en-de")
 answer = translate(sentence)
 print(answer)
@@ -242,13 +242,13 @@ with torch.no_grad():
 #
 # Section 3.2.2: six attentions side by side, each of width 192 / 6 = 32, each with projections of its own. Each head has a map
 # of its own: rows are queries, columns are keys, and the darkest square is its largest weight. In layer 5, head 2 mostly reads
-# the one or two tokens before; others spread over the sentence. Draw `trace.records[0]`: in layer 1
-# most heads give nearly all of their weight to the end token.
+# the token before; of the others much goes to the end token. Draw `trace.records[0]`: in layer 1
+# all heads give most of their weight to the end token.
 # %% [markdown] ko
 # ## 3 · 헤드
 #
 # 3.2.2절의 멀티 헤드 어텐션입니다. 어텐션 여섯 개가 나란히 있고, 각각의 너비는 192 / 6 = 32이며 사영도 따로 있습니다. 헤드마다 어텐션 맵이 다릅니다. 행이 쿼리, 열이
-# 키이고, 가장 진한 칸이 그 맵에서 가장 큰 가중치입니다. 5층의 2번 헤드는 주로 바로 앞 한두 토큰을 읽고, 다른 헤드들은 문장 전체에 퍼져 있습니다. `trace.records[0]`도 그려 보세요.
+# 키이고, 가장 진한 칸이 그 맵에서 가장 큰 가중치입니다. 5층의 2번 헤드는 주로 바로 앞 토큰을 읽고, 다른 헤드들의 가중치는 많은 부분이 끝 토큰으로 갑니다. `trace.records[0]`도 그려 보세요.
 # 1층에서는 대부분의 헤드가 가중치를 거의 모두 끝 토큰에 줍니다.
 # %%
 def draw(maps, rows, columns, wide=3):

@@ -93,6 +93,7 @@ def load(
         "enko-ko-en",
         "ko-en",
         "multi30k-en-de",
+        "multi30k-en-de-distil",
     ],
     kind: None = None,
     *,
