@@ -29,7 +29,8 @@ one core an hour.
 
 import argparse
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -163,9 +164,9 @@ def captions(root: Path, translator: Translator, backward: Translator) -> None:
     for language, found in new.items():
         for number in range(1, 6):
             for line in lines(folder / f"task2/train.{number}.{language}"):
-                usable = language == "en" or well_formed(line, words)
-                if usable and normalised(line) not in taken and 4 <= len(line.split()) <= 32:
-                    found.setdefault(normalised(line), line)
+                key, usable = normalised(line), language == "en" or well_formed(line, words)
+                if usable and key not in taken and 4 <= len(line.split()) <= 32:
+                    found.setdefault(key, line)
     translated = likely(new["en"].values(), translator, beams=4, least=0.56)
     made = ((en, de) for en, de in translated if 0.8 <= len(de) / len(en) <= 1.6)
     write(root / "generated/captions-forward.en-de.tsv", made)
@@ -235,10 +236,12 @@ def main() -> None:
     given = parser.parse_args()
     models = given.models or SHIPPED[given.language]
     translator, backward = (load(name, Translator) for name in models)
-    if given.language == "korean":
-        korean(given.root, translator, backward, given.sentences)
-    else:
-        {"german": german, "captions": captions}[given.language](given.root, translator, backward)
+    makers: dict[str, Callable[[Path, Translator, Translator], None]] = {
+        "german": german,
+        "korean": partial(korean, sentences=given.sentences),
+        "captions": captions,
+    }
+    makers[given.language](given.root, translator, backward)
 
 
 if __name__ == "__main__":

@@ -104,8 +104,11 @@ def compile_blocks(model: nn.Module) -> None:
 
 
 def _in_training(block: nn.Module, fast: Any, plain: Any, *given: Any, **named: Any) -> Any:
-    chosen = fast if block.training and torch.is_grad_enabled() else plain
-    return chosen(*given, **named)
+    return (fast if _learns(block) else plain)(*given, **named)
+
+
+def _learns(block: nn.Module) -> bool:
+    return block.training and torch.is_grad_enabled()
 
 
 def checkpoint_activations(model: nn.Module) -> None:
@@ -121,7 +124,7 @@ def checkpoint_activations(model: nn.Module) -> None:
 
 
 def _recomputed(block: nn.Module, forward: Any, *given: Any, **named: Any) -> Any:
-    if not (block.training and torch.is_grad_enabled()):
+    if not _learns(block):
         return forward(*given, **named)
     again = partial(_twice, block)
     return checkpoint(forward, *given, use_reentrant=False, context_fn=again, **named)
